@@ -1,0 +1,204 @@
+"""The accountant: exact Gaussian curve, zCDP and RDP conversions, composition, calibration.
+
+Everything is stated for a mechanism whose noise is measured in units of its own sensitivity, so nothing here
+depends on the adjacency; the adjacency enters where a clip states its sensitivity (:mod:`thresher.clipping`).
+Inverse functions return the side of the bisection bracket that is safe: a multiplier or rho that fits the
+budget, an epsilon that covers the cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfcx, ndtr
+
+__all__ = [
+    "Cost",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "rdp_epsilon",
+    "zcdp_epsilon",
+    "zcdp_rho",
+]
+
+ORDERS: NDArray[np.float64] = 1 + np.geomspace(1e-3, 1e5, 400)
+"""The Renyi orders on which mixed plans are composed; any finite set of orders gives a valid bound."""
+
+_SQRT2 = math.sqrt(2)
+_INWARD = 1 - 1e-12  # calibrated values step inside the budget by more than the round-off of the way back
+
+
+# -- the Gaussian mechanism, exactly ----------------------------------------------------------------------------
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Smallest delta for which N(0,1) against N(mu,1) is (epsilon, delta)-indistinguishable.
+
+    delta = Phi(-a) - e^epsilon Phi(-b) with a = epsilon/mu - mu/2, b = a + mu (Balle and Wang 2018, Theorem 8).
+    Since b^2 - a^2 = 2 epsilon, the second term is exp(-a^2/2) erfcx(b/sqrt 2)/2: no overflow for any epsilon.
+    """
+    if mu <= 0:
+        return 0.0
+    if math.isinf(mu):
+        return 1.0
+    a = epsilon / mu - mu / 2
+    b = epsilon / mu + mu / 2
+    weight = math.exp(-a * a / 2) / 2
+    if a > 0:
+        return float(weight * (erfcx(a / _SQRT2) - erfcx(b / _SQRT2)))
+    return float(ndtr(-a) - weight * erfcx(b / _SQRT2))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Smallest epsilon with which a Gaussian release of sensitivity/sd = ``mu`` is (epsilon, delta)-DP."""
+    _check_delta(delta)
+    if math.isinf(mu):
+        return math.inf
+    if gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    high = 1.0
+    while gaussian_delta(mu, high) > delta:
+        high *= 2
+    return _bisect(lambda epsilon: gaussian_delta(mu, epsilon) > delta, 0.0, high)[1]
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Largest sensitivity/sd at which a Gaussian release is still (epsilon, delta)-DP."""
+    _check_delta(delta)
+    _check_epsilon(epsilon)
+    if math.isinf(epsilon):
+        return math.inf
+    high = 1.0
+    while gaussian_delta(high, epsilon) <= delta:
+        high *= 2
+    return _bisect(lambda mu: gaussian_delta(mu, epsilon) <= delta, 0.0, high)[0] * _INWARD
+
+
+# -- zCDP and RDP -----------------------------------------------------------------------------------------------
+
+
+def _epsilon_of_orders(
+    alpha: NDArray[np.float64], rdp: NDArray[np.float64], delta: float
+) -> NDArray[np.float64]:
+    """epsilon(alpha) = rdp + log(1-1/alpha) - (log delta + log alpha)/(alpha-1) (Canonne-Kamath-Steinke 2020, Prop. 12)."""
+    epsilon: NDArray[np.float64] = rdp + np.log1p(-1 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1)
+    return epsilon
+
+
+def rdp_epsilon(orders: NDArray[np.float64], rdp: NDArray[np.float64], delta: float) -> float:
+    """Smallest epsilon that a Renyi curve given at ``orders`` proves at ``delta``."""
+    _check_delta(delta)
+    return max(0.0, float(np.min(_epsilon_of_orders(orders, rdp, delta))))
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Smallest epsilon that rho-zCDP proves at ``delta``: the minimum over all orders, not only a grid."""
+    _check_delta(delta)
+    if rho <= 0:
+        return 0.0
+    if math.isinf(rho):
+        return math.inf
+    # Near the optimum (alpha-1)^2 ~ log(1/delta)/rho; three nested grids around it reach machine precision,
+    # and every order is a valid bound, so a coarse search could only overstate the cost.
+    centre, width = 0.5 * math.log(max(-math.log(delta), 1e-3) / rho), 12.0
+    best = math.inf
+    for _ in range(8):
+        logs = np.linspace(centre - width, centre + width, 65)
+        alpha = 1 + np.exp(logs)
+        values = _epsilon_of_orders(alpha, rho * alpha, delta)
+        at = int(np.argmin(values))
+        best = min(best, float(values[at]))
+        centre, width = float(logs[at]), width / 16
+    return max(0.0, best)
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """Largest rho that is proved (epsilon, delta)-DP by :func:`zcdp_epsilon`."""
+    _check_delta(delta)
+    _check_epsilon(epsilon)
+    if math.isinf(epsilon):
+        return math.inf
+    # rho-zCDP covers the Gaussian mechanism with mu^2 = 2 rho, so its rho cannot exceed the exact curve's.
+    high = gaussian_mu(epsilon, delta) ** 2 / 2
+    return _bisect(lambda rho: zcdp_epsilon(rho, delta) <= epsilon, 0.0, high)[0] * _INWARD
+
+
+# -- composition ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one or more releases reveal, in every currency that simply adds up under adaptive composition.
+
+    A currency in which a release has no finite price holds infinity. ``+`` composes; :meth:`epsilon` converts
+    to (epsilon, delta) by whichever currency proves the least.
+    """
+
+    mu_squared: float = 0.0  # Gaussian DP: the whole is as hard to tell apart as N(0,1) and N(mu,1)
+    rho: float = 0.0  # zero-concentrated DP
+    pure: float = 0.0  # epsilon at delta = 0
+    rdp: tuple[float, ...] = field(default=(0.0,) * len(ORDERS), repr=False)  # Renyi DP at ORDERS
+
+    @classmethod
+    def gaussian(cls, mu_squared: float) -> Cost:
+        """Gaussian releases with sum of (sensitivity/sd)^2 equal to ``mu_squared``."""
+        rho = mu_squared / 2
+        return cls(mu_squared, rho, math.inf if mu_squared > 0 else 0.0, tuple(rho * ORDERS))
+
+    @classmethod
+    def pure_dp(cls, epsilon: float, times: int = 1) -> Cost:
+        """``times`` releases, each epsilon-DP: epsilon^2/2-zCDP each (Bun and Steinke 2016, Prop. 1.4)."""
+        rho = epsilon * epsilon / 2
+        return cls(math.inf, times * rho, times * epsilon, tuple(times * np.minimum(rho * ORDERS, epsilon)))
+
+    @classmethod
+    def unbounded(cls) -> Cost:
+        """No noise, no bound."""
+        return cls(math.inf, math.inf, math.inf, (math.inf,) * len(ORDERS))
+
+    def __add__(self, other: Cost) -> Cost:
+        rdp = tuple(a + b for a, b in zip(self.rdp, other.rdp, strict=True))
+        return Cost(self.mu_squared + other.mu_squared, self.rho + other.rho, self.pure + other.pure, rdp)
+
+    def epsilon(self, delta: float) -> tuple[float, str]:
+        """The smallest epsilon any currency proves at ``delta``, and the name of that currency."""
+        proofs = {"exact Gaussian curve": gaussian_epsilon(math.sqrt(self.mu_squared), delta)}
+        if math.isinf(self.mu_squared):
+            proofs["zCDP"] = zcdp_epsilon(self.rho, delta)
+            proofs["RDP"] = rdp_epsilon(ORDERS, np.asarray(self.rdp), delta)
+            proofs["pure composition"] = self.pure
+        method = min(proofs, key=lambda name: proofs[name])
+        return proofs[method], method
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------
+
+
+def _bisect(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Shrink [low, high] around the point where ``holds`` turns false, to adjacent floating-point numbers."""
+    while True:
+        # Geometric steps once the bracket is away from zero: tiny answers (1e-9) keep full relative precision.
+        middle = math.sqrt(low * high) if low > 0 else high / 16
+        if not low < middle < high:
+            return low, high
+        if middle == 0.0:
+            return low, high
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+
+
+def _check_delta(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise ValueError(f"delta={delta!r} must lie strictly between 0 and 1")
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not epsilon > 0:
+        raise ValueError(f"epsilon={epsilon!r} must be above 0")

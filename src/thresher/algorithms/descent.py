@@ -1,0 +1,98 @@
+"""Hard-thresholded gradient descent whose step follows the gradients it is given.
+
+The loop sees released gradients only, so everything here, step sizes included, is post-processing and costs no privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
+from thresher.plan import Problem
+
+__all__ = ["descend"]
+
+Floats = NDArray[np.float64]
+
+OVERSHOT, TOO_SHORT = 0.25, -0.5
+
+
+def descend(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int, clip: float, sd: float) -> Floats:
+    """``rounds`` steps theta <- H_s(theta - step * gradient(theta)) from the origin; ``sd`` is the noise in every gradient.
+
+    Coefficients that cannot be told from the noise are dropped on the way. With noise, the answer is the mean of the
+    later half of the iterates on the last support.
+    """
+    steps = SecantSteps(problem, clip)
+    theta, later = problem.origin(), problem.origin()
+    for t in range(rounds):
+        theta, slope, step = steps.adapt(theta, gradient(theta))
+        if t > rounds // 2:
+            later += theta
+        theta = hard_threshold(theta - step * slope, problem, noise_floor(step[0] * sd, problem))
+    if sd == 0:
+        return theta
+    mean = (later + theta) / math.ceil(rounds / 2)
+    mean[: problem.d][theta[: problem.d] == 0] = 0
+    return mean
+
+
+class SecantSteps:
+    """One step length for all coefficients, corrected by what the next gradient says about the last move.
+
+    The first step is Polyak's: what would remove the loss one may hope to remove if the gradient stayed as it is. After a move m,
+    the slope g'm at its end, in units of the slope at its start, tells whether m was right: 0 is the minimum along m, above
+    0 it overshot, -1 means that the slope has not changed. An overshot move is cut back to the zero of the slope (secant rule)
+    and the steps are shortened alike; a move that used less than half of the slope lengthens them.
+    """
+
+    def __init__(self, problem: Problem, clip: float) -> None:
+        self._problem = problem
+        self._hope = removable_loss(problem, clip)
+        # 1 / (curvature of one coordinate of isotropic rows at the row bound), times 3: clipped residuals flatten the loss
+        self._longest = 3 * problem.d / (problem.curvature * problem.row_norm**2)
+        self._growth = 2.0
+        self._steps: Floats | None = None
+        self._last = (problem.origin(), problem.origin())
+
+    def adapt(self, theta: Floats, gradient: Floats) -> tuple[Floats, Floats, Floats]:
+        """The point and gradient to go on from (cut back if the move to ``theta`` overshot) and the step per coordinate."""
+        if self._steps is None:
+            self._steps = self._first_steps(gradient)
+        else:
+            start, gradient_at_start = self._last
+            move = theta - start
+            scale = move @ (move / self._steps)
+            slope = gradient @ move / scale if scale > 0 else 0.0
+            if slope > OVERSHOT:
+                part = 1 / (1 + slope)
+                theta = start + part * move
+                gradient = gradient_at_start + part * (gradient - gradient_at_start)
+                self._steps = part * self._steps
+                self._growth = 1.2  # after an overshoot, lengthen only gently
+            elif slope < TOO_SHORT:
+                self._steps = min(self._growth, self._longest / self._steps[0]) * self._steps
+        self._last = theta, gradient
+        return theta, gradient, self._steps
+
+    def _first_steps(self, gradient: Floats) -> Floats:
+        problem = self._problem
+        kept = hard_threshold(gradient, problem)[: problem.d]
+        polyak = self._hope / max(float(kept @ kept), np.finfo(np.float64).tiny)
+        steps = np.full(problem.dimension, min(self._longest, polyak))
+        if problem.intercept:
+            steps[problem.d] = 2 / problem.intercept_column**2  # its curvature is at most the column squared
+        return steps
+
+
+def removable_loss(problem: Problem, clip: float) -> float:
+    """The loss a first step may hope to remove: the clipped loss of a target at a third of its bound, or 0.2 log 2."""
+    if problem.loss == "logistic":
+        return 0.2 * math.log(2)
+    typical = problem.target_radius / 3
+    slope = min(typical, clip / problem.row_norm)
+    return slope * (typical - slope / 2)

@@ -1,0 +1,99 @@
+"""DP-IGHT (Wang and Gu, IJCAI 2019, Algorithm 1), which is also DP-IHT (Wang and Xu, ICML 2019, Algorithm 3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.accounting import gaussian_mu
+from thresher.algorithms.descent import descend
+from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.budget import Budget
+from thresher.clipping import gradient_sensitivity
+from thresher.plan import Calibration, Plan, Problem
+from thresher.releases import GaussianGradient
+from thresher.vaults import CentralVault
+
+__all__ = ["DPIGHT"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DPIGHT:
+    """Hard-thresholded gradient descent with Gaussian noise on every gradient.
+
+    theta_t = H_s(theta_{t-1} - step * (gradient(theta_{t-1}) + noise)), t = 1..T.
+
+    Guarantee: T Gaussian releases of sensitivity contributions * clip / n, composed by the exact Gaussian curve.
+    With ``step=None`` the step follows the released gradients and coefficients below the known noise level are dropped
+    (:func:`thresher.algorithms.descent.descend`); with a number it is the paper's algorithm to the letter.
+
+    ``calibration="printed"`` uses the noise the papers print: sigma^2 = T G^2 / (n (sqrt(L + epsilon) - sqrt(L)))^2 with L = log(1/delta)
+    (DP-IGHT, Remark 5.3; erratum E-1) or, with ``printed_constant=c``, sigma^2 = c T G^2 L / (n epsilon)^2 (DP-IHT, Algorithm 3,
+    where c is left open; c=1 is DP-IGHT's Corollary 5.8, erratum E-2).
+    """
+
+    iterations: int | None = None
+    step: float | None = None
+    clip: float | None = None
+    ridge: float = 0.0
+    calibration: Calibration = "proved"
+    printed_constant: float | None = None
+
+    name: ClassVar[str] = "dp-ight"
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        rounds = self.iterations or default_rounds(problem, gaussian_mu(budget.epsilon, budget.delta))
+        clip = self.clip or default_residual_clip(problem) * problem.row_norm
+        noisy_gradient = GaussianGradient.calibrated(budget, times=rounds)
+        notes: tuple[str, ...] = ()
+        if self.calibration == "printed":
+            sigma = printed_sigma(rounds, clip, problem.n, budget, self.printed_constant)
+            noisy_gradient = GaussianGradient(rounds, sigma / gradient_sensitivity(clip, problem.n, budget.adjacency))
+            notes = ("noise as printed in the papers; see errata E-1 and E-2",)
+        settings = {"rounds": rounds, "clip": clip, "step": self.step or "secant", "ridge": self.ridge}
+        return Plan(self.name, problem, budget, (noisy_gradient,), settings, self.calibration, notes)
+
+    def run(self, vault: CentralVault) -> Floats:
+        (noisy_gradient,) = vault.plan.releases
+        problem, clip = vault.problem, vault.plan.settings["clip"]
+
+        def gradient(theta: Floats) -> Floats:
+            return vault.gradient(theta, noisy_gradient, clip) + self.ridge * theta
+
+        if self.step is None:
+            sd = noisy_gradient.multiplier * gradient_sensitivity(clip, problem.n, vault.plan.budget.adjacency)
+            return descend(gradient, problem, noisy_gradient.times, clip, sd)
+        theta = problem.origin()
+        for _ in range(noisy_gradient.times):
+            theta = hard_threshold(theta - self.step * gradient(theta), problem)
+        return theta
+
+
+def default_rounds(problem: Problem, mu: float) -> int:
+    """More rounds where the noise of one is small against the signal: a public rule of n, d, s and the budget."""
+    signal_to_noise = problem.n * mu / math.sqrt(problem.sparsity * problem.d)
+    fewest, rate = (8, 2.0) if problem.loss == "logistic" else (5, 1 / 3)
+    return round(min(max(rate * signal_to_noise, fewest), 40))
+
+
+def default_residual_clip(problem: Problem) -> float:
+    """Where residuals of rows at the row bound are clipped: a tenth of the target's bound, or 0.5 for class labels.
+
+    The clipped gradient keeps its direction while its noise shrinks with the clip, so a low clip wins (Huber loss).
+    """
+    return 0.5 if problem.loss == "logistic" else problem.target_radius / 10
+
+
+def printed_sigma(rounds: int, clip: float, n: int, budget: Budget, constant: float | None) -> float:
+    """The noise sd as the papers print it, with G = clip."""
+    log_delta = math.log(1 / budget.delta)
+    if constant is not None:  # DP-IHT, Algorithm 3
+        return math.sqrt(constant * rounds * log_delta) * clip / (n * budget.epsilon)
+    root_rho = math.sqrt(log_delta + budget.epsilon) - math.sqrt(log_delta)  # DP-IGHT, Theorem 5.2 and Remark 5.3
+    return math.sqrt(rounds) * clip / (n * root_rho)

@@ -1,0 +1,34 @@
+"""The hard-thresholding operator H_s of the papers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.plan import Problem
+
+__all__ = ["hard_threshold", "noise_floor"]
+
+Floats = NDArray[np.float64]
+
+
+def hard_threshold(theta: Floats, problem: Problem, floor: float = 0.0) -> Floats:
+    """Keep the ``sparsity`` largest magnitudes among the d coefficients that reach ``floor``; the intercept always stays."""
+    d, s = problem.d, problem.sparsity
+    kept = np.argpartition(np.abs(theta[:d]), d - s)[d - s :]
+    kept = kept[np.abs(theta[kept]) >= floor]
+    out = np.zeros_like(theta)
+    out[kept] = theta[kept]
+    out[d:] = theta[d:]
+    return out
+
+
+def noise_floor(sd: float, problem: Problem) -> float:
+    """The size that noise of this sd is expected to reach in its s-th largest of d coordinates.
+
+    A coefficient below it cannot be told from noise. The sd is public, so dropping it is post-processing; where the
+    noise drowns the signal the answer is then close to the zero model instead of s coordinates of noise.
+    """
+    return sd * math.sqrt(2 * math.log(problem.d / problem.sparsity))

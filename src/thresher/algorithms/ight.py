@@ -1,0 +1,58 @@
+"""IGHT, the non-private baseline (Yuan, Li, Zhang 2014; Jain, Tewari, Kar 2014; DPSL-KT, Algorithm 2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.algorithms.descent import descend
+from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.budget import Budget
+from thresher.plan import Plan, Problem
+from thresher.releases import ExactRelease
+from thresher.vaults import CentralVault
+
+__all__ = ["IGHT"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class IGHT:
+    """Hard-thresholded gradient descent on exact gradients: theta_t = H_s(theta_{t-1} - step * gradient(theta_{t-1})).
+
+    No privacy whatsoever; it only runs with ``epsilon=float("inf")``.
+    """
+
+    iterations: int = 200
+    step: float | None = None
+    ridge: float = 0.0
+
+    name: ClassVar[str] = "ight"
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        if budget.private:
+            raise ValueError(
+                f"algorithm='ight' is not private, so it cannot keep epsilon={budget.epsilon:g}; use epsilon=float('inf') "
+                "for a non-private baseline, or algorithm='dp-ight'"
+            )
+        exact_gradient = ExactRelease(times=self.iterations, question="gradient")
+        settings = {"rounds": self.iterations, "step": self.step or "secant", "ridge": self.ridge}
+        return Plan(self.name, problem, budget, (exact_gradient,), settings)
+
+    def run(self, vault: CentralVault) -> Floats:
+        (exact_gradient,) = vault.plan.releases
+
+        def gradient(theta: Floats) -> Floats:
+            return vault.gradient(theta, exact_gradient, math.inf) + self.ridge * theta
+
+        if self.step is None:
+            return descend(gradient, vault.problem, self.iterations, clip=math.inf, sd=0.0)
+        theta = vault.problem.origin()
+        for _ in range(self.iterations):
+            theta = hard_threshold(theta - self.step * gradient(theta), vault.problem)
+        return theta

@@ -1,0 +1,152 @@
+"""The receipt: what was released, what it cost, under which bounds and assumptions. Plain JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
+from itertools import groupby
+from typing import Any, Literal
+
+from thresher.accounting import Cost
+from thresher.plan import Answer, Plan
+from thresher.releases import Release, release_from_dict
+
+__all__ = ["Certificate", "Grade", "Verification", "certify"]
+
+Grade = Literal["proved", "conditional", "printed", "none"]
+"""proved: every bound enforced, accounting sound. conditional: sound if a named assumption holds. printed: a formula kept
+as a paper prints it. none: no privacy."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of :meth:`Certificate.verify`; true if the certificate claims no less than its releases cost."""
+
+    ok: bool
+    epsilon: float
+    method: str
+    problems: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a fitted model cost in privacy. ``epsilon`` is None where nothing is guaranteed."""
+
+    algorithm: str
+    epsilon: float | None
+    delta: float
+    adjacency: str
+    grade: Grade
+    claimed_epsilon: float | None  # what was asked for; None if privacy was switched off
+    composition: str
+    releases: tuple[Mapping[str, Any], ...]
+    bounds: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    assumptions: tuple[str, ...]
+    randomness: str
+    n_samples: int
+    n_features: int
+    versions: Mapping[str, str]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2, allow_nan=False, default=_plain)
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        return cls.from_dict(json.loads(text))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
+        names = {f.name for f in fields(cls)}
+        if set(data) != names:
+            raise ValueError(f"not a certificate: fields {sorted(set(data) ^ names)} are missing or unknown")
+        return cls(**{**data, "releases": tuple(data["releases"]), "assumptions": tuple(data["assumptions"])})
+
+    def verify(self) -> Verification:
+        """Recompute the total cost from the listed releases alone and compare it with what is claimed."""
+        problems: list[str] = []
+        total = Cost()
+        for entry in self.releases:
+            release = release_from_dict(entry["release"])
+            total += release.cost()
+            problems += _problems_of(release, entry["answers"])
+        epsilon, method = total.epsilon(self.delta)
+        if self.epsilon is not None and epsilon > self.epsilon:
+            problems.append(f"the listed releases cost epsilon={epsilon:.6g}, more than the stated {self.epsilon:.6g}")
+        return Verification(not problems, epsilon, method, tuple(problems))
+
+
+def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumptions: tuple[str, ...]) -> Certificate:
+    """The certificate of a run that made ``answers`` under ``plan``. The whole plan is charged, also what was not asked."""
+    budget, problem = plan.budget, plan.problem
+    cost, method = plan.cost.epsilon(budget.delta)
+    sound = cost <= budget.epsilon and budget.private
+    notes = plan.notes
+    grade: Grade = "conditional" if assumptions else "proved"
+    if not budget.private:
+        grade, notes = "none", (*notes, "epsilon is infinite: privacy was switched off")
+    elif plan.calibration == "printed":
+        grade, notes = "printed", (*notes, f"the printed noise costs epsilon={cost:.6g} by the {method}")
+    return Certificate(
+        algorithm=plan.algorithm,
+        epsilon=budget.epsilon if sound else None,
+        delta=budget.delta,
+        adjacency=str(budget.adjacency),
+        grade=grade,
+        claimed_epsilon=budget.epsilon if budget.private else None,
+        composition=f"epsilon={_number(cost)} at delta={budget.delta:g} by {method}",
+        releases=tuple(_entry(release, answers) for release in plan.releases),
+        bounds={**asdict(problem.bounds), "row_norm": problem.row_norm, "intercept_column": problem.intercept_column},
+        settings=dict(plan.settings),
+        assumptions=(*assumptions, *notes),
+        randomness=randomness,
+        n_samples=problem.n,
+        n_features=problem.d,
+        versions=_versions(),
+    )
+
+
+def _entry(release: Release, answers: tuple[Answer, ...]) -> dict[str, Any]:
+    """A planned release and the answers it gave, equal ones counted together."""
+    own = [(a.clip, a.sensitivity, a.scale) for a in answers if a.release == release]
+    return {
+        "release": release.to_dict(),
+        "question": release.question,
+        "noise": release.noise,
+        "answers": [
+            {"count": len(list(group)), **dict(zip(("clip", "sensitivity", "scale"), map(_number, key), strict=True))}
+            for key, group in groupby(own)
+        ],
+    }
+
+
+def _problems_of(release: Release, answers: list[dict[str, Any]]) -> list[str]:
+    """Answers that the release does not pay for: too many, or with too little noise for their sensitivity."""
+    problems = []
+    if sum(answer["count"] for answer in answers) > release.times:
+        problems.append(f"{release!r} was answered more than {release.times} times")
+    for answer in answers:
+        needed = release.multiplier * float(answer["sensitivity"]) if release.multiplier else 0.0
+        if float(answer["scale"]) < needed * (1 - 1e-9):
+            problems.append(f"{release!r} was answered with noise scale {answer['scale']:.6g}, below {needed:.6g}")
+    return problems
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _versions() -> dict[str, str]:
+    names = ("thresher", "numpy", "scipy", "scikit-learn", "randomgen")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}

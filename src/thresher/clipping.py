@@ -1,0 +1,149 @@
+"""Bounds, how rows, labels and residuals are clipped to them, and the sensitivity each clip buys.
+
+Nothing here is read off the data: the bounds are the caller's, the clips make them true for every possible row, and
+the ``*_sensitivity`` functions are the only place where a clip and an adjacency become a sensitivity.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from thresher.budget import Adjacency
+
+__all__ = ["Bounds", "clip_rows", "clip_targets", "gradient_sensitivity", "minimiser_sensitivity", "residual_limits"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Public bounds: |x_ij| <= feature (a number or one per column), ||x_i||_2 <= row, low <= y_i <= high."""
+
+    feature: float | tuple[float, ...] | None = None
+    row: float | None = None
+    target: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.feature is None and self.row is None:
+            raise ValueError(
+                "feature_bound=None and row_bound=None: give at least one of them, from public knowledge "
+                "(feature_bound clips every |x_ij|, row_bound clips every ||x_i||_2)"
+            )
+        for bound in self.feature if isinstance(self.feature, tuple) else (self.feature,):
+            _check_bound("feature_bound", bound)
+        _check_bound("row_bound", self.row)
+        if self.target is not None:
+            low, high = self.target
+            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+                raise ValueError(
+                    f"target_bound={self.target!r} must be a positive number or a pair (low, high) with low < high, "
+                    "from public knowledge about the target"
+                )
+
+    def row_norm(self, d: int) -> float:
+        """The l2 norm no clipped row of ``d`` columns exceeds."""
+        norms = [] if self.row is None else [self.row]
+        if isinstance(self.feature, tuple):
+            if len(self.feature) != d:
+                raise ValueError(
+                    f"feature_bound has {len(self.feature)} values for {d} columns; give one number or one per column"
+                )
+            norms.append(math.hypot(*self.feature))
+        elif self.feature is not None:
+            norms.append(self.feature * math.sqrt(d))
+        return min(norms)
+
+
+# -- clips ------------------------------------------------------------------------------------------------------
+
+
+def clip_rows(X: Any, bounds: Bounds) -> Any:
+    """A float64 copy of ``X`` (dense, or CSC if sparse) whose rows obey ``bounds``, however wild they were."""
+    if sparse.issparse(X):
+        X = sparse.csc_array(X, dtype=np.float64, copy=True)
+        X.sum_duplicates()
+        if bounds.feature is not None:
+            limit = np.repeat(np.broadcast_to(bounds.feature, X.shape[1]), np.diff(X.indptr))
+            np.clip(X.data, -limit, limit, out=X.data)
+        if bounds.row is not None:
+            X.data *= _shrink(row_norms(X), bounds.row)[X.indices]
+        return X
+    X = np.array(X, dtype=np.float64, order="F")
+    if bounds.feature is not None:
+        limit = np.asarray(bounds.feature)
+        np.clip(X, -limit, limit, out=X)
+    if bounds.row is not None:
+        X *= _shrink(row_norms(X), bounds.row)[:, None]
+    return X
+
+
+def row_norms(X: Any) -> Floats:
+    """||x_i||_2 for each row, without overflow for entries up to the largest float."""
+    n = X.shape[0]
+    if sparse.issparse(X):
+        largest = np.zeros(n)
+        np.maximum.at(largest, X.indices, np.abs(X.data))
+        unit = np.where(largest > 0, largest, 1.0)
+        return largest * np.sqrt(np.bincount(X.indices, (X.data / unit[X.indices]) ** 2, minlength=n))
+    largest = np.max(np.abs(X), axis=1, initial=0.0)
+    scaled = X / np.where(largest > 0, largest, 1.0)[:, None]
+    norms: Floats = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    return norms
+
+
+def clip_targets(y: Floats, bounds: Bounds) -> Floats:
+    """``y`` clipped into the public target range."""
+    if bounds.target is None:
+        return y
+    return np.clip(y, *bounds.target)
+
+
+def residual_limits(norms: Floats, clip: float) -> Floats:
+    """The largest |residual| of each row that keeps its gradient residual * x_i within l2 norm ``clip``.
+
+    Clipping the residual turns the squared loss into a Huber loss: convex, smooth, and with a gradient bound that
+    holds for every row (erratum E-3: the printed Lipschitz constants do not).
+    """
+    return _ratio(clip, norms)
+
+
+# -- sensitivities ----------------------------------------------------------------------------------------------
+
+
+def gradient_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:
+    """l2 sensitivity of (1/n) sum_i g_i with ||g_i||_2 <= clip."""
+    return adjacency.contributions * clip / n
+
+
+def minimiser_sensitivity(clip: float, n: int, adjacency: Adjacency, ridge: float, tolerance: float) -> float:
+    """l2 sensitivity of a ``tolerance``-certified minimiser of (1/n) sum_i l_i + (ridge/2)||theta||^2, ||grad l_i|| <= clip.
+
+    The objective is ridge-strongly convex and its gradient moves by at most contributions*clip/n between neighbours, so the
+    exact minimisers are within that over ridge; each found point is within tolerance/ridge of its minimiser (E-7).
+    """
+    return (gradient_sensitivity(clip, n, adjacency) + 2 * tolerance) / ridge
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------
+
+
+def _shrink(norms: Floats, bound: float) -> Floats:
+    """Factors that bring rows of these norms inside ``bound`` and leave the others alone."""
+    return np.minimum(1.0, _ratio(bound, norms))
+
+
+def _ratio(bound: float, norms: Floats) -> Floats:
+    """bound/norms; infinite for a zero row, which needs no clip."""
+    with np.errstate(over="ignore"):
+        return np.divide(bound, norms, out=np.full_like(norms, np.inf), where=norms > 0)
+
+
+def _check_bound(name: str, value: float | None) -> None:
+    if value is not None and not (0 < value < math.inf):
+        raise ValueError(f"{name}={value!r} must be a positive finite number, taken from public knowledge")

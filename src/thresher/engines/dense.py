@@ -1,0 +1,44 @@
+"""Dense rows, kept by columns so that a sparse iterate touches only its own columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.clipping import row_norms
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DenseEngine:
+    """X in column-major order."""
+
+    X: Floats
+
+    @classmethod
+    def of(cls, X: Floats, constant: float) -> DenseEngine:
+        if constant == 0:
+            return cls(np.asfortranarray(X))
+        n, d = X.shape
+        extended = np.empty((n, d + 1), order="F")
+        extended[:, :d] = X
+        extended[:, d] = constant
+        return cls(extended)
+
+    def product(self, theta: Floats) -> Floats:
+        support = np.flatnonzero(theta)
+        if 4 * len(support) > len(theta):
+            return self.X @ theta
+        return self.X[:, support] @ theta[support]
+
+    def transposed_product(self, r: Floats) -> Floats:
+        return self.X.T @ r
+
+    def row_norms(self) -> Floats:
+        return row_norms(self.X)
+
+    def columns(self, support: NDArray[np.intp]) -> DenseEngine:
+        return DenseEngine(self.X[:, support])

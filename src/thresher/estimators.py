@@ -1,0 +1,348 @@
+"""The scikit-learn front doors: validate, plan, open a vault, run, certify."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thresher.algorithms import Algorithm, resolve
+from thresher.budget import Adjacency, Budget, PrivacyWarning
+from thresher.certificate import Certificate, certify
+from thresher.clipping import Bounds
+from thresher.plan import Plan, Problem
+from thresher.progress import answers_bar
+from thresher.randomness import NoiseSource
+from thresher.tables import reject_text
+from thresher.vaults import CentralVault
+
+__all__ = ["SparseClassifier", "SparseRegressor", "load_model"]
+
+Floats = NDArray[np.float64]
+Target = float | tuple[float, float] | None
+
+
+class _SparseModel(BaseEstimator):
+    """What the two front doors share."""
+
+    _loss: str
+
+    def plan(self, n_samples: int, n_features: int) -> Plan:
+        """What would be released for data of this shape, and with what noise. Touches no data, spends nothing."""
+        problem = Problem(
+            n=n_samples,
+            d=n_features,
+            sparsity=self.sparsity,
+            loss=self._loss,
+            bounds=self._bounds(),
+            intercept=self.fit_intercept,
+        )
+        delta = n_samples**-2.0 if self.delta is None else self.delta
+        budget = Budget(self.epsilon, delta, self.adjacency)
+        return self._algorithm().plan(problem, budget)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model and its certificate as plain JSON."""
+        check_is_fitted(self)
+        params = {**self.get_params(), "algorithm": self.algorithm_, "random_state": None}
+        model = {
+            "format": "thresher-model-1",
+            "class": type(self).__name__,
+            "params": params,
+            "n_features": self.n_features_in_,
+            "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist() or None,
+            "classes": getattr(self, "classes_", np.empty(0)).tolist() or None,
+            "support": self.support_.tolist(),
+            "coefficients": self._coefficients()[self.support_].tolist(),
+            "intercept": float(np.ravel(self.intercept_)[0]),
+            "certificate": json.loads(self.certificate_.to_json()),
+        }
+        Path(path).write_text(json.dumps(model, indent=2, allow_nan=False, default=_plain) + "\n")
+
+    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...]) -> Self:
+        n, d = X.shape
+        adjacency = Adjacency(self.adjacency)
+        if adjacency is Adjacency.REPLACE_ONE and self.n_public is not None:
+            raise ValueError(f"n_public={self.n_public!r} has a meaning only with adjacency='add-remove'; leave it None")
+        if adjacency is Adjacency.ADD_REMOVE and self.n_public is None:
+            assumptions += (f"the number of rows, {n}, is public: it was read from the data; declare n_public instead",)
+        if self.n_public is not None and not n / 2 <= self.n_public <= 2 * n:
+            raise ValueError(f"n_public={self.n_public!r} is not within a factor of two of the number of rows; correct it")
+        if self.random_state is not None:
+            assumptions += ("random_state was set: whoever knows it can remove the noise",)
+
+        algorithm = self._algorithm()
+        plan = self.plan(self.n_public or n, d)
+        _warn_about(plan)
+        with (
+            answers_bar(plan, enabled=self.verbose > 0) as watch,
+            CentralVault(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
+        ):
+            theta = algorithm.run(vault)
+            answers = vault.answers
+            randomness = vault.randomness
+        self._keep(theta, plan)
+        self.plan_ = plan
+        self.algorithm_ = plan.algorithm
+        self.certificate_ = certify(plan, answers, randomness, assumptions)
+        return self
+
+    def _keep(self, theta: Floats, plan: Plan) -> None:
+        problem = plan.problem
+        coefficients = theta[: problem.d]
+        intercept = problem.target_centre
+        if problem.intercept:
+            intercept += problem.intercept_column * theta[problem.d]
+        self._store(coefficients, intercept)
+
+    def _store(self, coefficients: Floats, intercept: float) -> None:
+        self.coef_, self.intercept_ = coefficients, intercept
+        self.support_ = np.flatnonzero(coefficients)
+
+    def _coefficients(self) -> Floats:
+        return np.ravel(self.coef_)
+
+    def _algorithm(self) -> Algorithm:
+        return resolve(self.algorithm)
+
+    def _bounds(self) -> Bounds:
+        feature = self.feature_bound
+        if feature is not None and np.ndim(feature) > 0:
+            feature = tuple(float(bound) for bound in feature)
+        return Bounds(feature, self.row_bound, self._target_range())
+
+    def _target_range(self) -> tuple[float, float] | None:
+        return None
+
+    def _validate(self, X: Any, y: Any, unsupported: dict[str, Any]) -> tuple[Any, Any]:
+        if unsupported:
+            name = next(iter(unsupported))
+            raise TypeError(
+                f"{name} is not supported by {type(self).__name__}.fit: a weighted row would have another sensitivity than "
+                "the one that is paid for; drop the argument"
+            )
+        reject_text(X)
+        return validate_data(  # type: ignore[no-any-return]
+            self, X, y, accept_sparse=("csc", "csr", "coo"), dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+
+    def _margins(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        reject_text(X)
+        X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype=[np.float64, np.float32], reset=False)
+        return np.ravel(safe_sparse_dot(X, self._coefficients())) + np.ravel(self.intercept_)[0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class SparseRegressor(RegressorMixin, _SparseModel):
+    """Sparse linear regression with differential privacy.
+
+    Parameters
+    ----------
+    sparsity : how many coefficients the model may have.
+    epsilon, delta : the privacy budget of the fit; ``delta=None`` means 1/n^2. ``epsilon=float("inf")`` switches privacy off.
+    feature_bound : |x_ij| is clipped to this public bound (a number, or one per column).
+    row_bound : ||x_i||_2 is clipped to this public bound. At least one of the two bounds is required.
+    target_bound : the target is clipped to [-B, B], or to a pair (low, high). Required, and public.
+    algorithm : a name ("auto", "dp-ight", "output-perturbation", "ight") or an instance from :mod:`thresher.algorithms`.
+    adjacency : "replace-one" or "add-remove".
+    fit_intercept : fit a constant as well. It is one more coordinate of every release and costs 3 % more noise.
+    n_public : the public row count, with ``adjacency="add-remove"``.
+    hardened : put values and noise on an exact grid, so that floating point cannot leak.
+    random_state : repeatable noise, for tests and research only; it marks the certificate.
+    verbose : 1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_, support_ : the model. certificate_ : what it cost. plan_ : what was planned. algorithm_ : what ran.
+    """
+
+    _loss = "squared"
+
+    def __init__(
+        self,
+        sparsity: int = 10,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        feature_bound: Any = None,
+        row_bound: float | None = None,
+        target_bound: Target = None,
+        algorithm: str | Algorithm = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        n_public: int | None = None,
+        hardened: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sparsity = sparsity
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_bound = feature_bound
+        self.row_bound = row_bound
+        self.target_bound = target_bound
+        self.algorithm = algorithm
+        self.adjacency = adjacency
+        self.fit_intercept = fit_intercept
+        self.n_public = n_public
+        self.hardened = hardened
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
+        """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars) and the targets ``y``."""
+        X, y = self._validate(X, y, unsupported)
+        return self._fit(X, np.asarray(y, dtype=np.float64), ())
+
+    def predict(self, X: Any) -> Floats:
+        return self._margins(X)
+
+    def _target_range(self) -> tuple[float, float] | None:
+        bound = self.target_bound
+        if bound is None:
+            return None
+        if np.ndim(bound) == 0:
+            return (-float(bound), float(bound))  # type: ignore[arg-type]
+        low, high = bound  # type: ignore[misc]
+        return (float(low), float(high))
+
+
+class SparseClassifier(ClassifierMixin, _SparseModel):
+    """Sparse logistic regression of a two-class target with differential privacy.
+
+    Parameters are those of :class:`SparseRegressor` without ``target_bound``, and ``classes``: the two labels, public. If they
+    are not given they are read from the data, and the certificate lists that as an assumption.
+    """
+
+    _loss = "logistic"
+
+    def __init__(
+        self,
+        sparsity: int = 10,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        feature_bound: Any = None,
+        row_bound: float | None = None,
+        classes: Any = None,
+        algorithm: str | Algorithm = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        n_public: int | None = None,
+        hardened: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sparsity = sparsity
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_bound = feature_bound
+        self.row_bound = row_bound
+        self.classes = classes
+        self.algorithm = algorithm
+        self.adjacency = adjacency
+        self.fit_intercept = fit_intercept
+        self.n_public = n_public
+        self.hardened = hardened
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
+        """Fit on the rows of ``X`` and the labels ``y``."""
+        X, y = self._validate(X, y, unsupported)
+        check_classification_targets(y)
+        assumptions: tuple[str, ...] = ()
+        self.classes_ = np.unique(y if self.classes is None else self.classes)
+        if self.classes is None:
+            assumptions = ("the class labels are public: they were read from the data; give classes= instead",)
+        if len(self.classes_) != 2:
+            raise ValueError(
+                f"{len(self.classes_)} class(es) in {'y' if self.classes is None else 'classes'}; "
+                "SparseClassifier needs exactly two, for example classes=[0, 1]"
+            )
+        if not np.all(np.isin(y, self.classes_)):
+            raise ValueError(f"y holds a label that is not in classes={self.classes!r}; add it or drop those rows")
+        return self._fit(X, (y == self.classes_[1]).astype(np.float64), assumptions)
+
+    def decision_function(self, X: Any) -> Floats:
+        """The log-odds of ``classes_[1]``."""
+        return self._margins(X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        positive = expit(self._margins(X))
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        labels: NDArray[Any] = self.classes_[(self._margins(X) > 0).astype(int)]
+        return labels
+
+    def _store(self, coefficients: Floats, intercept: float) -> None:
+        self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
+        self.support_ = np.flatnonzero(coefficients)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def load_model(path: str | Path) -> SparseRegressor | SparseClassifier:
+    """A model written by :meth:`SparseRegressor.save`, ready to predict, with its certificate."""
+    model = json.loads(Path(path).read_text())
+    if not isinstance(model, dict) or model.get("format") != "thresher-model-1":
+        raise ValueError(f"{path} is not a model file written by thresher's save(); its 'format' is missing or unknown")
+    known = {cls.__name__: cls for cls in (SparseRegressor, SparseClassifier)}
+    estimator: Any = known[model["class"]](**model["params"])
+    coefficients = np.zeros(model["n_features"])
+    coefficients[model["support"]] = model["coefficients"]
+    estimator._store(coefficients, model["intercept"])
+    estimator.n_features_in_ = model["n_features"]
+    if model["feature_names"]:
+        estimator.feature_names_in_ = np.array(model["feature_names"], dtype=object)
+    if model["classes"]:
+        estimator.classes_ = np.array(model["classes"])
+    estimator.certificate_ = Certificate.from_dict(model["certificate"])
+    estimator.algorithm_ = estimator.certificate_.algorithm
+    return estimator  # type: ignore[no-any-return]
+
+
+def _warn_about(plan: Plan) -> None:
+    budget, n = plan.budget, plan.problem.n
+    if not budget.private:
+        warnings.warn(
+            "epsilon is infinite: privacy is OFF, the model may reveal single rows; never publish it",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+    elif plan.calibration == "printed":
+        warnings.warn(
+            f"calibration='printed': the noise printed in the paper costs epsilon={plan.epsilon:.4g}, claimed is {budget.epsilon:g}; "
+            "it is for reproduction only, use calibration='proved'",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+    if budget.private and budget.delta >= 1 / n:
+        warnings.warn(
+            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some rows in the clear (erratum E-4); "
+            "use delta=None for 1/n^2",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)

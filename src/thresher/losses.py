@@ -1,0 +1,67 @@
+"""The losses, as functions of a row's margin m = <x, theta> and its target; the gradient is residual * x."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+__all__ = ["LOSSES", "Logistic", "Loss", "Squared"]
+
+Floats = NDArray[np.float64]
+
+
+class Loss(Protocol):
+    """A loss whose derivative in the margin is :meth:`residual`; clipping that derivative keeps the loss convex."""
+
+    curvature: ClassVar[float]
+    """The largest second derivative in the margin."""
+
+    residual_bound: ClassVar[float]
+    """The largest |residual| the loss itself allows; infinite if only a clip bounds it."""
+
+    def residual(self, margin: Floats, target: Floats) -> Floats: ...
+
+    def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
+        """The loss whose derivative is the residual clipped to [-limit, limit]."""
+        ...
+
+
+class Squared:
+    """(m - y)^2 / 2; with a clipped residual, the Huber loss."""
+
+    curvature: ClassVar[float] = 1.0
+    residual_bound: ClassVar[float] = np.inf
+
+    def residual(self, margin: Floats, target: Floats) -> Floats:
+        return margin - target
+
+    def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
+        size = np.abs(margin - target)
+        inner = np.minimum(size, limit)
+        return inner * (size - inner / 2)
+
+
+class Logistic:
+    """log(1 + e^m) - y m for y in {0, 1}; the residual sigmoid(m) - y lies in [-1, 1]."""
+
+    curvature: ClassVar[float] = 0.25
+    residual_bound: ClassVar[float] = 1.0
+
+    def residual(self, margin: Floats, target: Floats) -> Floats:
+        return np.asarray(expit(margin) - target)
+
+    def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
+        # In the signed margin z = (1 - 2y) m the loss is softplus(z) with derivative sigmoid(z) in (0, 1). Where that
+        # exceeds limit < 1 the clipped loss continues along its tangent.
+        z = (1 - 2 * target) * margin
+        slope = np.minimum(limit, 1.0)
+        with np.errstate(divide="ignore"):
+            knee = np.log(slope) - np.log1p(-slope)  # sigmoid(knee) = limit; infinite if there is no clip
+        beyond = np.maximum(z - knee, 0.0)
+        return np.logaddexp(0.0, np.minimum(z, knee)) + slope * beyond
+
+
+LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic()}

@@ -1,0 +1,183 @@
+"""Before the data is touched: the public facts (Problem), what will be released (Plan), and the meter that holds to it."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.accounting import Cost
+from thresher.budget import Budget, BudgetExceeded
+from thresher.clipping import Bounds
+from thresher.losses import LOSSES
+from thresher.releases import Release, is_priced_here
+
+__all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem"]
+
+Calibration = Literal["proved", "printed"]
+
+INTERCEPT_SHARE = 0.25
+"""The constant column that carries the intercept, in units of the row bound: it costs sqrt(1 + 0.25^2) - 1 = 3 % more noise."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Public facts only. Nothing here is read from the data except n and d."""
+
+    n: int
+    d: int
+    sparsity: int
+    loss: str
+    bounds: Bounds
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss={self.loss!r} must be one of {', '.join(map(repr, LOSSES))}")
+        if self.loss == "squared" and self.bounds.target is None:
+            raise ValueError(
+                "target_bound=None: give the public range of the target, a number B for [-B, B] or a pair (low, high); "
+                "targets outside are clipped"
+            )
+        if not _is_whole(self.sparsity) or self.sparsity < 1:
+            raise ValueError(f"sparsity={self.sparsity!r} must be a whole number of at least 1")
+        if self.sparsity > self.d:
+            raise ValueError(
+                f"sparsity={self.sparsity} is larger than the number of columns, {self.d}; ask for at most {self.d}"
+            )
+        self.bounds.row_norm(self.d)  # raises if a per-column bound has the wrong length
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of the iterate: d coefficients and, last, the intercept if there is one."""
+        return self.d + self.intercept
+
+    @property
+    def intercept_column(self) -> float:
+        """The constant that stands in the intercept's column of every row."""
+        return INTERCEPT_SHARE * self.bounds.row_norm(self.d) if self.intercept else 0.0
+
+    @property
+    def row_norm(self) -> float:
+        """The l2 norm no clipped row exceeds, intercept column included."""
+        return math.hypot(self.bounds.row_norm(self.d), self.intercept_column)
+
+    @property
+    def target_centre(self) -> float:
+        """The public midpoint of the target range, taken off the targets when an intercept can give it back."""
+        if self.bounds.target is None or not self.intercept:
+            return 0.0
+        return sum(self.bounds.target) / 2
+
+    @property
+    def target_radius(self) -> float:
+        """No centred, clipped target is larger than this."""
+        if self.bounds.target is None:
+            return 1.0
+        return max(abs(bound - self.target_centre) for bound in self.bounds.target)
+
+    @property
+    def curvature(self) -> float:
+        """The loss's largest second derivative in the margin."""
+        return LOSSES[self.loss].curvature
+
+    @property
+    def residual_bound(self) -> float:
+        """The largest |residual| the loss itself allows (infinite for the squared loss: only a clip bounds it)."""
+        return LOSSES[self.loss].residual_bound
+
+    def origin(self) -> NDArray[np.float64]:
+        return np.zeros(self.dimension)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything an algorithm will release for a Problem within a Budget, with every hyper-parameter resolved."""
+
+    algorithm: str
+    problem: Problem
+    budget: Budget
+    releases: tuple[Release, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Calibration = "proved"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        for release in self.releases:
+            if not is_priced_here(release):
+                raise TypeError(f"{release!r} is not a release priced by thresher.releases, so it cannot be planned")
+        if self.calibration == "proved" and self.epsilon > self.budget.epsilon:
+            raise BudgetExceeded(
+                f"the planned releases cost epsilon={self.epsilon:.6g} at delta={self.budget.delta:g}, "
+                f"more than the budget's {self.budget.epsilon:g}"
+            )
+
+    @property
+    def cost(self) -> Cost:
+        return sum((release.cost() for release in self.releases), Cost())
+
+    @property
+    def epsilon(self) -> float:
+        """What the releases cost together at the budget's delta."""
+        return self.cost.epsilon(self.budget.delta)[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a read-only mapping does not pickle
+        return type(self), (
+            self.algorithm, self.problem, self.budget, self.releases, dict(self.settings), self.calibration, self.notes,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer as it was given: the release it was charged to, the clip in force, what it bought, the noise added."""
+
+    release: Release
+    clip: float
+    sensitivity: float
+    scale: float
+
+
+class Meter:
+    """Counts every answer against the plan. A release is charged before the data is touched and never refunded."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._left = Counter[Release]()
+        for release in plan.releases:
+            self._left[release] += release.times
+        self._answers: list[Answer] = []
+        self._lock = threading.Lock()
+
+    def charge(self, release: Release, question: str) -> None:
+        """Pay for one answer to ``question`` with ``release``, or raise :class:`BudgetExceeded`."""
+        with self._lock:
+            if release not in self._left:
+                raise BudgetExceeded(f"{release!r} is not in the plan; nothing was answered")
+            if release.question != question:
+                raise BudgetExceeded(f"{release!r} pays for a {release.question}, not for a {question}; nothing was answered")
+            if self._left[release] < 1:
+                raise BudgetExceeded(f"{release!r} is used up; nothing was answered")
+            self._left[release] -= 1
+
+    def record(self, answer: Answer) -> None:
+        self._answers.append(answer)
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        return tuple(self._answers)
+
+    def exhausted(self) -> bool:
+        """Whether every planned answer was given."""
+        return not any(self._left.values())
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -1,0 +1,155 @@
+"""The one place that makes random bits and noise.
+
+Bits come from AES-128 in counter mode, keyed by the operating system for every fit. A source never leaves its
+process: it cannot be pickled, copied or used after a fork, and no estimator keeps one.
+
+Two ways of adding Gaussian noise:
+
+* plain: value + sd * N(0, 1) in floating point. Fast; like every such code it idealises the low bits (Mironov 2012).
+* hardened: value and noise are put on one power-of-two grid and added as integers; see :meth:`NoiseSource.gaussian`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+from decimal import Context, Decimal
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from randomgen import AESCounter
+from sklearn.utils import check_random_state
+
+__all__ = ["NoiseSource"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+GRID_STEPS = 2**28  # grid steps per standard deviation in hardened mode
+
+
+class NoiseSource:
+    """Random bits and the noise made of them.
+
+    ``random_state`` makes the noise repeatable, for tests and research: whoever knows it can remove the noise, so
+    ``secure`` is then False and the certificate says so.
+    """
+
+    def __init__(self, random_state: Any = None, *, hardened: bool = False) -> None:
+        self.secure = random_state is None
+        self.hardened = hardened
+        key = secrets.randbits(128)
+        if not self.secure:
+            key = int.from_bytes(check_random_state(random_state).bytes(16), "little")
+        self._generator = np.random.Generator(AESCounter(key=key))
+        self._process = os.getpid()
+
+    @property
+    def description(self) -> str:
+        bits = "AES-128 counter mode keyed by the operating system" if self.secure else "seeded by random_state (not private)"
+        return f"{bits}; {'grid-rounded exact' if self.hardened else 'floating-point'} noise"
+
+    def gaussian(self, value: Floats, sensitivity: float, multiplier: float, error: float = 0.0) -> tuple[Floats, float]:
+        """``value`` plus N(0, sd^2 I) with sd = multiplier * sensitivity, and that sd.
+
+        Hardened: with g = a power of two near sd / 2^28, the answer is g * (round(value/g) + round(Z)), Z exactly
+        N(0, (sd/g)^2). Rounding values to the grid moves two neighbours apart by at most g sqrt(dimension), and
+        ``error`` bounds the round-off in each ``value`` itself (l2 norm), so sd is multiplier * (sensitivity + 2 error + g sqrt(dimension)).
+        round(value/g) + Z is then an exact Gaussian mechanism and round(value/g) + round(Z), an integer, is its
+        post-processing: the exact Gaussian curve holds as it stands, with no floating-point caveat in the noise.
+        """
+        self._guard()
+        if multiplier == 0:
+            return value, 0.0
+        if not self.hardened:
+            sd = multiplier * sensitivity
+            return value + sd * self._generator.standard_normal(value.shape), sd
+        grid = 2.0 ** (math.floor(math.log2(multiplier * sensitivity)) - int(math.log2(GRID_STEPS)))
+        widened = sensitivity + 2 * error + grid * math.sqrt(value.size)
+        steps = math.ceil(multiplier * widened / grid)
+        units = np.rint(value / grid)
+        if np.any(np.abs(units) > 2.0**61):
+            raise OverflowError("hardened noise: a value is more than 2^33 noise deviations; lower the clip or use hardened=False")
+        return grid * (units.astype(np.int64) + self.rounded_gaussian(steps, value.size).reshape(value.shape)), steps * grid
+
+    def laplace(self, scale: float, size: int) -> Floats:
+        """Independent Laplace(scale)."""
+        self._guard()
+        return self._generator.laplace(0.0, scale, size)
+
+    def gumbel(self, scale: float, size: int) -> Floats:
+        """Independent Gumbel(scale); argmax of score + Gumbel(2 Delta/epsilon) is the exponential mechanism."""
+        self._guard()
+        return self._generator.gumbel(0.0, scale, size)
+
+    def l2_laplace(self, scale: float, dimension: int) -> Floats:
+        """A vector with density proportional to exp(-||v||_2 / scale): uniform direction, Gamma(dimension, scale) norm."""
+        self._guard()
+        direction = self._generator.standard_normal(dimension)
+        return direction * (self._generator.gamma(dimension, scale) / np.linalg.norm(direction))
+
+    def rounded_gaussian(self, sd: int, size: int) -> Integers:
+        """round(Z) for independent Z, each *exactly* N(0, sd^2), for a whole number ``sd`` (at most 2^40).
+
+        A half-normal in blocks: |Z|/sd = k + x with k >= 0 whole and x in [0, 1). Propose k with probability 2^-(k+1) from the
+        bits of one word and x = (j + t)/sd with j uniform on 0..sd-1 and t uniform on [0, 1); accept with
+        probability 0.8 * 2^k * exp(-(k+x)^2/2), which never exceeds 1. Floating point decides acceptance unless it is within
+        2^-40 of a tie; then further random bits and exact decimal arithmetic decide (``_settle``), so no rounding
+        error enters the law. About half of the proposals are accepted.
+        """
+        self._guard()
+        if not 1 <= sd <= 2**40:
+            raise ValueError(f"sd={sd!r} must be a whole number from 1 to 2^40")
+        out = np.empty(size, dtype=np.int64)
+        filled = 0
+        while filled < size:
+            block = min(int(2.1 * (size - filled)) + 64, 2**15)  # stays in the cache
+            accepted = self._propose(sd, block)[: size - filled]
+            out[filled : filled + len(accepted)] = accepted
+            filled += len(accepted)
+        return out
+
+    def _propose(self, sd: int, count: int) -> Integers:
+        draw = self._generator
+        word = draw.integers(-(2**63), 2**63, count, dtype=np.int64)  # the sign bit, and the low bits for k
+        # k: trailing zeros of the low bits; the sentinel at 2^61 caps it where acceptance is below 1e-780.
+        low = (word & (2**61 - 1)) | 2**61
+        k = np.bitwise_count((low & -low) - 1).astype(np.int64)
+        j = draw.integers(0, sd, count, dtype=np.int64)
+        t = draw.random(count)
+        u = draw.random(count)
+        x = k + (j + t) / sd
+        chance = 0.8 * np.ldexp(np.exp(-0.5 * x * x), k)
+        accept = u < chance
+        for i in np.flatnonzero(np.abs(u - chance) < 2.0**-40):
+            accept[i] = self._settle(sd, int(k[i]), int(j[i]), float(t[i]), float(u[i]))
+        magnitude = k * sd + j + (t >= 0.5)
+        return np.where(word < 0, -magnitude, magnitude)[accept]
+
+    def _settle(self, sd: int, k: int, j: int, t: float, u: float) -> bool:
+        """Whether u < 0.8 * 2^k * exp(-(k + (j+t)/sd)^2 / 2), with t and u real numbers of which 53 bits are known."""
+        t_bits, u_bits, bits = int(math.ldexp(t, 53)), int(math.ldexp(u, 53)), 53
+        while True:
+            t_bits = (t_bits << 64) | int(self._generator.integers(0, 2**64, dtype=np.uint64))
+            u_bits = (u_bits << 64) | int(self._generator.integers(0, 2**64, dtype=np.uint64))
+            bits += 64
+            exact = Context(prec=bits)  # that many decimal digits hold far more than ``bits`` binary ones
+            slack = Decimal(10) ** (20 - bits)  # more than the round-off of the operations in ``chance``
+
+            def chance(t_bits: int, exact: Context = exact, bits: int = bits) -> Decimal:
+                x = exact.divide(Decimal(((k * sd + j) << bits) + t_bits), Decimal(sd << bits))
+                return exact.multiply(Decimal(2**k) * 4 / 5, exact.exp(-exact.multiply(x, x) / 2))
+
+            if exact.divide(Decimal(u_bits + 1), Decimal(1 << bits)) < chance(t_bits + 1) - slack:
+                return True
+            if exact.divide(Decimal(u_bits), Decimal(1 << bits)) > chance(t_bits) + slack:
+                return False
+
+    def _guard(self) -> None:
+        if os.getpid() != self._process:
+            raise RuntimeError("a noise source must not be used after a fork: two processes would share its noise")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a noise source never leaves its process: it cannot be pickled or copied")

@@ -1,0 +1,127 @@
+"""Tables from files and frames: numbers in, clear refusals of anything else. Errors name columns, never cell values."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+__all__ = ["Table", "read_table", "reject_text"]
+
+
+def reject_text(X: Any) -> None:
+    """Raise if a column of a frame or array cannot be numbers; says which column and what to do."""
+    columns = getattr(X, "columns", None)
+    if columns is not None:
+        for name in columns:
+            _check_column(X[name], repr(str(name)))
+    elif getattr(X, "dtype", None) is not None and X.dtype.kind in "OUS" and np.ndim(X) == 2:
+        for j in range(X.shape[1]):
+            _check_column(X[:, j], str(j))
+
+
+def _check_column(column: Any, name: str) -> None:
+    kind = getattr(getattr(column, "dtype", None), "kind", None)
+    if kind in tuple("biuf"):
+        return
+    try:
+        np.asarray(column, dtype=np.float64)
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"X: column {name} holds text; encode it as numbers first (for example one-hot) or leave it out"
+        ) from None
+    except TypeError:  # not text but something stranger: scikit-learn's own message says what
+        return
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows, the target if the file has one, and column names if it has any."""
+
+    X: Any
+    y: NDArray[Any] | None
+    names: list[str] | None
+
+
+def read_table(path: str | Path, target: str | None) -> Table:
+    """Read ``.csv``, ``.parquet``, ``.svm``/``.libsvm`` (svmlight) or ``.npz`` (a SciPy CSR matrix with ``y``)."""
+    path = Path(path)
+    if not path.exists():
+        raise ValueError(f"DATA={str(path)!r} does not exist; give the path of a file that does")
+    readers = {".csv": _read_csv, ".parquet": _read_parquet, ".svm": _read_svm, ".libsvm": _read_svm, ".npz": _read_npz}
+    if path.suffix not in readers:
+        raise ValueError(f"DATA={str(path)!r} has an unknown ending; use one of {', '.join(readers)}")
+    return readers[path.suffix](path, target)
+
+
+def _read_csv(path: Path, target: str | None) -> Table:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        names = next(csv.reader(file), [])
+        if not names:
+            raise ValueError(f"DATA={str(path)!r} is empty; its first line must name the columns")
+        try:
+            values = np.loadtxt(file, delimiter=",", quotechar='"', ndmin=2, dtype=str, comments=None)
+        except ValueError as error:
+            raise ValueError(f"DATA={str(path)!r}: {error}") from None
+    if values.shape[1] != len(names):
+        raise ValueError(f"DATA={str(path)!r}: {len(names)} column names but {values.shape[1]} columns")
+    return _split({name: values[:, j] for j, name in enumerate(names)}, target)
+
+
+def _read_parquet(path: Path, target: str | None) -> Table:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(f"DATA={str(path)!r}: Parquet needs one more package; run: pip install 'thresher[parquet]'") from None
+    table = parquet.read_table(path)
+    return _split({name: table.column(name).to_numpy() for name in table.column_names}, target)
+
+
+def _read_svm(path: Path, target: str | None) -> Table:
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(str(path))
+    return Table(X, y, None)
+
+
+def _read_npz(path: Path, target: str | None) -> Table:
+    with np.load(path, allow_pickle=False) as file:
+        keys = set(file.files)
+        y = None
+        if target is not None:
+            if target not in keys:
+                raise ValueError(f"--target={target!r} is not in {path.name}; it holds {', '.join(sorted(keys))}")
+            y = file[target]
+        if "X" in keys:
+            return Table(file["X"], y, None)
+    return Table(sparse.load_npz(path), y, None)
+
+
+def _split(columns: dict[str, NDArray[Any]], target: str | None) -> Table:
+    """Features and target; the target may be text (class labels), a feature may not."""
+    y = None
+    if target is not None:
+        if target not in columns:
+            raise ValueError(f"--target={target!r} is not a column; the columns are {', '.join(columns)}")
+        y = columns.pop(target)
+    features = []
+    for name, column in columns.items():
+        if np.any(column == ""):
+            raise ValueError(f"X: column {name!r} has missing values; fill them with a public constant or leave it out")
+        _check_column(column, repr(name))
+        features.append(np.asarray(column, dtype=np.float64))
+    if y is not None and np.any(y == ""):
+        raise ValueError(f"y: column {target!r} has missing values; fill them with a public constant or drop those rows")
+    return Table(np.column_stack(features), y if y is None else _numbers_if_possible(y), list(columns))
+
+
+def _numbers_if_possible(y: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return y.astype(np.float64)
+    except ValueError:
+        return y
