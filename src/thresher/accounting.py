@@ -82,10 +82,8 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 # -- zCDP and RDP -----------------------------------------------------------------------------------------------
 
 
-def _epsilon_of_orders(
-    alpha: NDArray[np.float64], rdp: NDArray[np.float64], delta: float
-) -> NDArray[np.float64]:
-    """epsilon(alpha) = rdp + log(1-1/alpha) - (log delta + log alpha)/(alpha-1) (Canonne-Kamath-Steinke 2020, Prop. 12)."""
+def _epsilon_of_orders(alpha: NDArray[np.float64], rdp: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
+    """rdp + log(1-1/alpha) - (log delta + log alpha)/(alpha-1) (Canonne, Kamath, Steinke 2020, Prop. 12)."""
     epsilon: NDArray[np.float64] = rdp + np.log1p(-1 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1)
     return epsilon
 

@@ -56,8 +56,7 @@ class Budget:
             )
         if not _is_number(self.delta) or not 0 < self.delta < 1:
             raise ValueError(
-                f"delta={self.delta!r} must lie strictly between 0 and 1; use a value far below 1/n, "
-                "or None for 1/n^2"
+                f"delta={self.delta!r} must lie strictly between 0 and 1; use a value far below 1/n, or None for 1/n^2"
             )
         try:
             object.__setattr__(self, "adjacency", Adjacency(self.adjacency))

@@ -18,8 +18,8 @@ from thresher.releases import Release, release_from_dict
 __all__ = ["Certificate", "Grade", "Verification", "certify"]
 
 Grade = Literal["proved", "conditional", "printed", "none"]
-"""proved: every bound enforced, accounting sound. conditional: sound if a named assumption holds. printed: a formula kept
-as a paper prints it. none: no privacy."""
+"""proved: every bound enforced, accounting sound. conditional: sound if a named assumption holds. printed: a formula
+kept as a paper prints it. none: no privacy."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Certificate:
 
 
 def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumptions: tuple[str, ...]) -> Certificate:
-    """The certificate of a run that made ``answers`` under ``plan``. The whole plan is charged, also what was not asked."""
+    """The certificate of a run that made ``answers`` under ``plan``; the whole plan is charged, asked or not."""
     budget, problem = plan.budget, plan.problem
     cost, method = plan.cost.epsilon(budget.delta)
     sound = cost <= budget.epsilon and budget.private

@@ -122,10 +122,12 @@ def gradient_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:
 
 
 def minimiser_sensitivity(clip: float, n: int, adjacency: Adjacency, ridge: float, tolerance: float) -> float:
-    """l2 sensitivity of a ``tolerance``-certified minimiser of (1/n) sum_i l_i + (ridge/2)||theta||^2, ||grad l_i|| <= clip.
+    """l2 sensitivity of a ``tolerance``-certified minimiser of (1/n) sum_i l_i + (ridge/2)||theta||^2, ||grad l_i||
+    <= clip.
 
-    The objective is ridge-strongly convex and its gradient moves by at most contributions*clip/n between neighbours, so the
-    exact minimisers are within that over ridge; each found point is within tolerance/ridge of its minimiser (E-7).
+    The objective is ridge-strongly convex and its gradient moves by at most contributions*clip/n between neighbours,
+    so the exact minimisers are within that over ridge; each found point is within tolerance/ridge of its minimiser
+    (E-7).
     """
     return (gradient_sensitivity(clip, n, adjacency) + 2 * tolerance) / ridge
 

@@ -72,11 +72,15 @@ class _SparseModel(BaseEstimator):
         n, d = X.shape
         adjacency = Adjacency(self.adjacency)
         if adjacency is Adjacency.REPLACE_ONE and self.n_public is not None:
-            raise ValueError(f"n_public={self.n_public!r} has a meaning only with adjacency='add-remove'; leave it None")
+            raise ValueError(
+                f"n_public={self.n_public!r} has a meaning only with adjacency='add-remove'; leave it None"
+            )
         if adjacency is Adjacency.ADD_REMOVE and self.n_public is None:
             assumptions += (f"the number of rows, {n}, is public: it was read from the data; declare n_public instead",)
         if self.n_public is not None and not n / 2 <= self.n_public <= 2 * n:
-            raise ValueError(f"n_public={self.n_public!r} is not within a factor of two of the number of rows; correct it")
+            raise ValueError(
+                f"n_public={self.n_public!r} is not within a factor of two of the number of rows; correct it"
+            )
         if self.random_state is not None:
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
 
@@ -105,7 +109,8 @@ class _SparseModel(BaseEstimator):
         self._store(coefficients, intercept)
 
     def _store(self, coefficients: Floats, intercept: float) -> None:
-        self.coef_, self.intercept_ = coefficients, intercept
+        self.coef_: Floats = coefficients
+        self.intercept_: Any = intercept
         self.support_ = np.flatnonzero(coefficients)
 
     def _coefficients(self) -> Floats:
@@ -127,8 +132,8 @@ class _SparseModel(BaseEstimator):
         if unsupported:
             name = next(iter(unsupported))
             raise TypeError(
-                f"{name} is not supported by {type(self).__name__}.fit: a weighted row would have another sensitivity than "
-                "the one that is paid for; drop the argument"
+                f"{name} is not supported by {type(self).__name__}.fit: a weighted row would have another sensitivity "
+                "than the one that is paid for; drop the argument"
             )
         reject_text(X)
         return validate_data(  # type: ignore[no-any-return]
@@ -139,7 +144,8 @@ class _SparseModel(BaseEstimator):
         check_is_fitted(self)
         reject_text(X)
         X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype=[np.float64, np.float32], reset=False)
-        return np.ravel(safe_sparse_dot(X, self._coefficients())) + np.ravel(self.intercept_)[0]
+        margins: Floats = np.ravel(safe_sparse_dot(X, self._coefficients())) + np.ravel(self.intercept_)[0]
+        return margins
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -153,21 +159,21 @@ class SparseRegressor(RegressorMixin, _SparseModel):
     Parameters
     ----------
     sparsity : how many coefficients the model may have.
-    epsilon, delta : the privacy budget of the fit; ``delta=None`` means 1/n^2. ``epsilon=float("inf")`` switches privacy off.
+    epsilon, delta : the privacy budget of the fit; ``delta=None`` means 1/n^2, ``epsilon=float("inf")`` no privacy.
     feature_bound : |x_ij| is clipped to this public bound (a number, or one per column).
     row_bound : ||x_i||_2 is clipped to this public bound. At least one of the two bounds is required.
     target_bound : the target is clipped to [-B, B], or to a pair (low, high). Required, and public.
-    algorithm : a name ("auto", "dp-ight", "output-perturbation", "ight") or an instance from :mod:`thresher.algorithms`.
-    adjacency : "replace-one" or "add-remove".
-    fit_intercept : fit a constant as well. It is one more coordinate of every release and costs 3 % more noise.
-    n_public : the public row count, with ``adjacency="add-remove"``.
-    hardened : put values and noise on an exact grid, so that floating point cannot leak.
-    random_state : repeatable noise, for tests and research only; it marks the certificate.
-    verbose : 1 shows a progress bar on a terminal.
+    algorithm : a name ("auto", "dp-ight", "output-perturbation", "ight") or an instance from
+    :mod:`thresher.algorithms`. adjacency : "replace-one" or "add-remove". fit_intercept : fit a constant as well. It
+    is one more coordinate of every release and costs 3 % more noise. n_public : the public row count, with
+    ``adjacency="add-remove"``. hardened : put values and noise on an exact grid, so that floating point cannot leak.
+    random_state : repeatable noise, for tests and research only; it marks the certificate. verbose : 1 shows a
+    progress bar on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_, support_ : the model. certificate_ : what it cost. plan_ : what was planned. algorithm_ : what ran.
+    coef_, intercept_, support_ : the model. certificate_ : what it cost. plan_ : what was planned. algorithm_ : what
+    ran.
     """
 
     _loss = "squared"
@@ -224,8 +230,8 @@ class SparseRegressor(RegressorMixin, _SparseModel):
 class SparseClassifier(ClassifierMixin, _SparseModel):
     """Sparse logistic regression of a two-class target with differential privacy.
 
-    Parameters are those of :class:`SparseRegressor` without ``target_bound``, and ``classes``: the two labels, public. If they
-    are not given they are read from the data, and the certificate lists that as an assumption.
+    Parameters are those of :class:`SparseRegressor` without ``target_bound``, and ``classes``: the two labels,
+    public. If they are not given they are read from the data, and the certificate lists that as an assumption.
     """
 
     _loss = "logistic"
@@ -330,15 +336,15 @@ def _warn_about(plan: Plan) -> None:
         )
     elif plan.calibration == "printed":
         warnings.warn(
-            f"calibration='printed': the noise printed in the paper costs epsilon={plan.epsilon:.4g}, claimed is {budget.epsilon:g}; "
-            "it is for reproduction only, use calibration='proved'",
+            f"calibration='printed': the noise printed in the paper costs epsilon={plan.epsilon:.4g} where "
+            f"{budget.epsilon:g} is claimed; it is for reproduction only, use calibration='proved'",
             PrivacyWarning,
             stacklevel=4,
         )
     if budget.private and budget.delta >= 1 / n:
         warnings.warn(
-            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some rows in the clear (erratum E-4); "
-            "use delta=None for 1/n^2",
+            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some rows in the clear "
+            "(erratum E-4); use delta=None for 1/n^2",
             PrivacyWarning,
             stacklevel=4,
         )

@@ -61,7 +61,8 @@ class Logistic:
         with np.errstate(divide="ignore"):
             knee = np.log(slope) - np.log1p(-slope)  # sigmoid(knee) = limit; infinite if there is no clip
         beyond = np.maximum(z - knee, 0.0)
-        return np.logaddexp(0.0, np.minimum(z, knee)) + slope * beyond
+        value: Floats = np.logaddexp(0.0, np.minimum(z, knee)) + slope * beyond
+        return value
 
 
 LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic()}

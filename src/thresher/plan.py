@@ -1,4 +1,4 @@
-"""Before the data is touched: the public facts (Problem), what will be released (Plan), and the meter that holds to it."""
+"""Before the data is touched: public facts (Problem), what will be released (Plan), and the meter that holds to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem"]
 Calibration = Literal["proved", "printed"]
 
 INTERCEPT_SHARE = 0.25
-"""The constant column that carries the intercept, in units of the row bound: it costs sqrt(1 + 0.25^2) - 1 = 3 % more noise."""
+"""The intercept's constant column, in units of the row bound: it costs sqrt(1 + 0.25^2) - 1 = 3 % more noise."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,9 @@ class Meter:
             if release not in self._left:
                 raise BudgetExceeded(f"{release!r} is not in the plan; nothing was answered")
             if release.question != question:
-                raise BudgetExceeded(f"{release!r} pays for a {release.question}, not for a {question}; nothing was answered")
+                raise BudgetExceeded(
+                    f"{release!r} pays for a {release.question}, not for a {question}; nothing was answered"
+                )
             if self._left[release] < 1:
                 raise BudgetExceeded(f"{release!r} is used up; nothing was answered")
             self._left[release] -= 1

@@ -48,17 +48,24 @@ class NoiseSource:
 
     @property
     def description(self) -> str:
-        bits = "AES-128 counter mode keyed by the operating system" if self.secure else "seeded by random_state (not private)"
+        bits = (
+            "AES-128 counter mode keyed by the operating system"
+            if self.secure
+            else "seeded by random_state (not private)"
+        )
         return f"{bits}; {'grid-rounded exact' if self.hardened else 'floating-point'} noise"
 
-    def gaussian(self, value: Floats, sensitivity: float, multiplier: float, error: float = 0.0) -> tuple[Floats, float]:
+    def gaussian(
+        self, value: Floats, sensitivity: float, multiplier: float, error: float = 0.0
+    ) -> tuple[Floats, float]:
         """``value`` plus N(0, sd^2 I) with sd = multiplier * sensitivity, and that sd.
 
         Hardened: with g = a power of two near sd / 2^28, the answer is g * (round(value/g) + round(Z)), Z exactly
         N(0, (sd/g)^2). Rounding values to the grid moves two neighbours apart by at most g sqrt(dimension), and
-        ``error`` bounds the round-off in each ``value`` itself (l2 norm), so sd is multiplier * (sensitivity + 2 error + g sqrt(dimension)).
-        round(value/g) + Z is then an exact Gaussian mechanism and round(value/g) + round(Z), an integer, is its
-        post-processing: the exact Gaussian curve holds as it stands, with no floating-point caveat in the noise.
+        ``error`` bounds the round-off in each ``value`` itself (l2 norm), so sd is multiplier * (sensitivity + 2
+        error + g sqrt(dimension)). round(value/g) + Z is then an exact Gaussian mechanism and round(value/g) +
+        round(Z), an integer, is its post-processing: the exact Gaussian curve holds as it stands, with no
+        floating-point caveat in the noise.
         """
         self._guard()
         if multiplier == 0:
@@ -69,10 +76,9 @@ class NoiseSource:
         grid = 2.0 ** (math.floor(math.log2(multiplier * sensitivity)) - int(math.log2(GRID_STEPS)))
         widened = sensitivity + 2 * error + grid * math.sqrt(value.size)
         steps = math.ceil(multiplier * widened / grid)
-        units = np.rint(value / grid)
-        if np.any(np.abs(units) > 2.0**61):
-            raise OverflowError("hardened noise: a value is more than 2^33 noise deviations; lower the clip or use hardened=False")
-        return grid * (units.astype(np.int64) + self.rounded_gaussian(steps, value.size).reshape(value.shape)), steps * grid
+        units = np.rint(np.clip(value / grid, -(2.0**61), 2.0**61)).astype(np.int64)
+        noise = self.rounded_gaussian(steps, value.size).reshape(value.shape)
+        return np.multiply(grid, units + noise, dtype=np.float64), steps * grid
 
     def laplace(self, scale: float, size: int) -> Floats:
         """Independent Laplace(scale)."""
@@ -85,7 +91,7 @@ class NoiseSource:
         return self._generator.gumbel(0.0, scale, size)
 
     def l2_laplace(self, scale: float, dimension: int) -> Floats:
-        """A vector with density proportional to exp(-||v||_2 / scale): uniform direction, Gamma(dimension, scale) norm."""
+        """A vector of density proportional to exp(-||v||_2/scale): uniform direction, Gamma(dimension, scale) norm."""
         self._guard()
         direction = self._generator.standard_normal(dimension)
         return direction * (self._generator.gamma(dimension, scale) / np.linalg.norm(direction))
@@ -93,11 +99,11 @@ class NoiseSource:
     def rounded_gaussian(self, sd: int, size: int) -> Integers:
         """round(Z) for independent Z, each *exactly* N(0, sd^2), for a whole number ``sd`` (at most 2^40).
 
-        A half-normal in blocks: |Z|/sd = k + x with k >= 0 whole and x in [0, 1). Propose k with probability 2^-(k+1) from the
-        bits of one word and x = (j + t)/sd with j uniform on 0..sd-1 and t uniform on [0, 1); accept with
-        probability 0.8 * 2^k * exp(-(k+x)^2/2), which never exceeds 1. Floating point decides acceptance unless it is within
-        2^-40 of a tie; then further random bits and exact decimal arithmetic decide (``_settle``), so no rounding
-        error enters the law. About half of the proposals are accepted.
+        A half-normal in blocks: |Z|/sd = k + x with k >= 0 whole and x in [0, 1). Propose k with probability 2^-(k+1)
+        from the bits of one word and x = (j + t)/sd with j uniform on 0..sd-1 and t uniform on [0, 1); accept with
+        probability 0.8 * 2^k * exp(-(k+x)^2/2), which never exceeds 1. Floating point decides acceptance unless it is
+        within 2^-40 of a tie; then further random bits and exact decimal arithmetic decide (``_settle``), so no
+        rounding error enters the law. About half of the proposals are accepted.
         """
         self._guard()
         if not 1 <= sd <= 2**40:
@@ -126,7 +132,8 @@ class NoiseSource:
         for i in np.flatnonzero(np.abs(u - chance) < 2.0**-40):
             accept[i] = self._settle(sd, int(k[i]), int(j[i]), float(t[i]), float(u[i]))
         magnitude = k * sd + j + (t >= 0.5)
-        return np.where(word < 0, -magnitude, magnitude)[accept]
+        signed: Integers = np.where(word < 0, -magnitude, magnitude)
+        return signed[accept]
 
     def _settle(self, sd: int, k: int, j: int, t: float, u: float) -> bool:
         """Whether u < 0.8 * 2^k * exp(-(k + (j+t)/sd)^2 / 2), with t and u real numbers of which 53 bits are known."""

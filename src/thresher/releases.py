@@ -58,7 +58,8 @@ class Release:
 class _Gaussian(Release):
     """Adds N(0, (sd_per_sensitivity * Delta_2)^2 I), where Delta_2 is the l2 sensitivity of what is asked.
 
-    Cost of T uses: exactly mu-GDP with mu^2 = T / sd_per_sensitivity^2 (Dong, Roth, Su 2022), hence T / (2 sd_per_sensitivity^2)-zCDP.
+    Cost of T uses: exactly mu-GDP with mu^2 = T / sd_per_sensitivity^2 (Dong, Roth, Su 2022), hence T / (2
+    sd_per_sensitivity^2)-zCDP.
     """
 
     sd_per_sensitivity: float

@@ -77,7 +77,9 @@ def _read_parquet(path: Path, target: str | None) -> Table:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise ValueError(f"DATA={str(path)!r}: Parquet needs one more package; run: pip install 'thresher[parquet]'") from None
+        raise ValueError(
+            f"DATA={str(path)!r}: Parquet needs one more package; run: pip install 'thresher[parquet]'"
+        ) from None
     table = parquet.read_table(path)
     return _split({name: table.column(name).to_numpy() for name in table.column_names}, target)
 
@@ -116,7 +118,9 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None) -> Table:
         _check_column(column, repr(name))
         features.append(np.asarray(column, dtype=np.float64))
     if y is not None and np.any(y == ""):
-        raise ValueError(f"y: column {target!r} has missing values; fill them with a public constant or drop those rows")
+        raise ValueError(
+            f"y: column {target!r} has missing values; fill them with a public constant or drop those rows"
+        )
     return Table(np.column_stack(features), y if y is None else _numbers_if_possible(y), list(columns))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.algorithms.defaults import typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
 from thresher.plan import Problem
 
@@ -22,7 +23,8 @@ OVERSHOT, TOO_SHORT = 0.25, -0.5
 
 
 def descend(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int, clip: float, sd: float) -> Floats:
-    """``rounds`` steps theta <- H_s(theta - step * gradient(theta)) from the origin; ``sd`` is the noise in every gradient.
+    """``rounds`` steps theta <- H_s(theta - step * gradient(theta)) from the origin; ``sd`` is the noise in every
+    gradient.
 
     Coefficients that cannot be told from the noise are dropped on the way. With noise, the answer is the mean of the
     later half of the iterates on the last support.
@@ -44,23 +46,25 @@ def descend(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int,
 class SecantSteps:
     """One step length for all coefficients, corrected by what the next gradient says about the last move.
 
-    The first step is Polyak's: what would remove the loss one may hope to remove if the gradient stayed as it is. After a move m,
-    the slope g'm at its end, in units of the slope at its start, tells whether m was right: 0 is the minimum along m, above
-    0 it overshot, -1 means that the slope has not changed. An overshot move is cut back to the zero of the slope (secant rule)
-    and the steps are shortened alike; a move that used less than half of the slope lengthens them.
+    The first step is Polyak's: what would remove the loss one may hope to remove if the gradient stayed as it is.
+    After a move m, the slope g'm at its end, in units of the slope at its start, tells whether m was right: 0 is the
+    minimum along m, above 0 it overshot, -1 means that the slope has not changed. An overshot move is cut back to the
+    zero of the slope (secant rule) and the steps are shortened alike; a move that used less than half of the slope
+    lengthens them.
     """
 
     def __init__(self, problem: Problem, clip: float) -> None:
         self._problem = problem
         self._hope = removable_loss(problem, clip)
-        # 1 / (curvature of one coordinate of isotropic rows at the row bound), times 3: clipped residuals flatten the loss
+        # 1 / (curvature of one coordinate of isotropic rows at the row bound), times 3: clipped residuals flatten the
+        # loss
         self._longest = 3 * problem.d / (problem.curvature * problem.row_norm**2)
         self._growth = 2.0
         self._steps: Floats | None = None
         self._last = (problem.origin(), problem.origin())
 
     def adapt(self, theta: Floats, gradient: Floats) -> tuple[Floats, Floats, Floats]:
-        """The point and gradient to go on from (cut back if the move to ``theta`` overshot) and the step per coordinate."""
+        """Where to go on from (cut back if the move to ``theta`` overshot), the gradient there, steps per coordinate."""
         if self._steps is None:
             self._steps = self._first_steps(gradient)
         else:
@@ -93,6 +97,6 @@ def removable_loss(problem: Problem, clip: float) -> float:
     """The loss a first step may hope to remove: the clipped loss of a target at a third of its bound, or 0.2 log 2."""
     if problem.loss == "logistic":
         return 0.2 * math.log(2)
-    typical = problem.target_radius / 3
+    typical = typical_margin(problem)
     slope = min(typical, clip / problem.row_norm)
     return slope * (typical - slope / 2)

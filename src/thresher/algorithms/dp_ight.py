@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.accounting import gaussian_mu
+from thresher.algorithms.defaults import check_positive, gradient_clip
 from thresher.algorithms.descent import descend
 from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.budget import Budget
@@ -33,9 +34,9 @@ class DPIGHT:
     With ``step=None`` the step follows the released gradients and coefficients below the known noise level are dropped
     (:func:`thresher.algorithms.descent.descend`); with a number it is the paper's algorithm to the letter.
 
-    ``calibration="printed"`` uses the noise the papers print: sigma^2 = T G^2 / (n (sqrt(L + epsilon) - sqrt(L)))^2 with L = log(1/delta)
-    (DP-IGHT, Remark 5.3; erratum E-1) or, with ``printed_constant=c``, sigma^2 = c T G^2 L / (n epsilon)^2 (DP-IHT, Algorithm 3,
-    where c is left open; c=1 is DP-IGHT's Corollary 5.8, erratum E-2).
+    ``calibration="printed"`` uses the noise the papers print. With L = log(1/delta): sigma^2 = T G^2 / (n (sqrt(L +
+    epsilon) - sqrt(L)))^2 (DP-IGHT, Remark 5.3; erratum E-1) or, with ``printed_constant=c``, sigma^2 = c T G^2 L /
+    (n epsilon)^2 (DP-IHT, Algorithm 3, which leaves c open; c=1 is DP-IGHT's Corollary 5.8, erratum E-2).
     """
 
     iterations: int | None = None
@@ -47,9 +48,18 @@ class DPIGHT:
 
     name: ClassVar[str] = "dp-ight"
 
+    def __post_init__(self) -> None:
+        check_positive(
+            iterations=self.iterations, step=self.step, clip=self.clip, printed_constant=self.printed_constant
+        )
+        if not 0 <= self.ridge < math.inf:
+            raise ValueError(f"ridge={self.ridge!r} must be a finite number of at least 0")
+        if self.calibration not in ("proved", "printed"):
+            raise ValueError(f"calibration={self.calibration!r} must be 'proved' or 'printed'")
+
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         rounds = self.iterations or default_rounds(problem, gaussian_mu(budget.epsilon, budget.delta))
-        clip = self.clip or default_residual_clip(problem) * problem.row_norm
+        clip = self.clip or gradient_clip(problem)
         noisy_gradient = GaussianGradient.calibrated(budget, times=rounds)
         notes: tuple[str, ...] = ()
         if self.calibration == "printed":
@@ -80,14 +90,6 @@ def default_rounds(problem: Problem, mu: float) -> int:
     signal_to_noise = problem.n * mu / math.sqrt(problem.sparsity * problem.d)
     fewest, rate = (8, 2.0) if problem.loss == "logistic" else (5, 1 / 3)
     return round(min(max(rate * signal_to_noise, fewest), 40))
-
-
-def default_residual_clip(problem: Problem) -> float:
-    """Where residuals of rows at the row bound are clipped: a tenth of the target's bound, or 0.5 for class labels.
-
-    The clipped gradient keeps its direction while its noise shrinks with the clip, so a low clip wins (Huber loss).
-    """
-    return 0.5 if problem.loss == "logistic" else problem.target_radius / 10
 
 
 def printed_sigma(rounds: int, clip: float, n: int, budget: Budget, constant: float | None) -> float:

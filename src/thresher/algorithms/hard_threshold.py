@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def hard_threshold(theta: Floats, problem: Problem, floor: float = 0.0) -> Floats:
-    """Keep the ``sparsity`` largest magnitudes among the d coefficients that reach ``floor``; the intercept always stays."""
+    """Keep the ``sparsity`` largest coefficients in magnitude, if they reach ``floor``; the intercept always stays."""
     d, s = problem.d, problem.sparsity
     kept = np.argpartition(np.abs(theta[:d]), d - s)[d - s :]
     kept = kept[np.abs(theta[kept]) >= floor]

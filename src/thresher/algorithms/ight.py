@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.algorithms.defaults import check_positive
 from thresher.algorithms.descent import descend
 from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.budget import Budget
@@ -34,11 +35,14 @@ class IGHT:
 
     name: ClassVar[str] = "ight"
 
+    def __post_init__(self) -> None:
+        check_positive(iterations=self.iterations, step=self.step)
+
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         if budget.private:
             raise ValueError(
-                f"algorithm='ight' is not private, so it cannot keep epsilon={budget.epsilon:g}; use epsilon=float('inf') "
-                "for a non-private baseline, or algorithm='dp-ight'"
+                f"algorithm='ight' is not private, so it cannot keep epsilon={budget.epsilon:g}; "
+                "use epsilon=float('inf') for a non-private baseline, or algorithm='dp-ight'"
             )
         exact_gradient = ExactRelease(times=self.iterations, question="gradient")
         settings = {"rounds": self.iterations, "step": self.step or "secant", "ridge": self.ridge}

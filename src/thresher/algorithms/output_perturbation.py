@@ -9,11 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.accounting import gaussian_mu
+from thresher.algorithms.defaults import check_positive, gradient_clip, typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold
-from thresher.budget import Budget
+from thresher.budget import Adjacency, Budget
+from thresher.clipping import gradient_sensitivity
 from thresher.plan import Plan, Problem
-from thresher.releases import GaussianMinimiser, L2LaplaceMinimiser
+from thresher.releases import GaussianMinimiser, L2LaplaceMinimiser, Release
 from thresher.vaults import CentralVault
 
 __all__ = ["OutputPerturbation"]
@@ -21,10 +22,12 @@ __all__ = ["OutputPerturbation"]
 
 @dataclass(frozen=True)
 class OutputPerturbation:
-    """The ridge-regularised minimiser plus noise, hard-thresholded: H_s(argmin (1/n) sum_i l_i + (ridge/2)||theta||^2 + noise).
+    """The ridge-regularised minimiser plus noise, hard-thresholded: H_s(argmin (1/n) sum_i l_i + (ridge/2)||theta||^2
+    + noise).
 
-    Guarantee: one release of sensitivity (contributions * clip / n + 2 tolerance) / ridge, where the minimiser is certified by
-    its gradient norm (erratum E-7). ``noise="gaussian"`` is priced by the exact curve; ``noise="l2-laplace"`` is pure epsilon-DP.
+    Guarantee: one release of sensitivity (contributions * clip / n + 2 tolerance) / ridge, where the minimiser is
+    certified by its gradient norm (erratum E-7). ``noise="gaussian"`` is priced by the exact curve;
+    ``noise="l2-laplace"`` is pure epsilon-DP.
     """
 
     ridge: float | None = None
@@ -33,14 +36,19 @@ class OutputPerturbation:
 
     name: ClassVar[str] = "output-perturbation"
 
+    def __post_init__(self) -> None:
+        check_positive(ridge=self.ridge, clip=self.clip)
+        if self.noise not in ("gaussian", "l2-laplace"):
+            raise ValueError(f"noise={self.noise!r} must be 'gaussian' or 'l2-laplace'")
+
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         release: GaussianMinimiser | L2LaplaceMinimiser
         if self.noise == "gaussian" or not budget.private:
             release = GaussianMinimiser.calibrated(budget, times=1)
         else:
             release = L2LaplaceMinimiser(times=1, epsilon=budget.epsilon)
-        clip = self.clip or default_clip(problem)
-        ridge = self.ridge or default_ridge(problem, clip, release.multiplier)
+        clip = self.clip or gradient_clip(problem)
+        ridge = self.ridge or default_ridge(problem, clip, release, budget.adjacency)
         return Plan(self.name, problem, budget, (release,), {"ridge": ridge, "clip": clip})
 
     def run(self, vault: CentralVault) -> NDArray[np.float64]:
@@ -50,9 +58,12 @@ class OutputPerturbation:
         return hard_threshold(theta, vault.problem)
 
 
-def default_clip(problem: Problem) -> float:
-    return problem.row_norm * (0.5 if problem.loss == "logistic" else problem.target_radius / 10)
+def default_ridge(problem: Problem, clip: float, release: Release, adjacency: Adjacency) -> float:
+    """The ridge at which the noise is a tenth of the coefficients that s equal features need for a typical margin.
 
-
-def default_ridge(problem: Problem, clip: float, multiplier: float) -> float:
-    return 0.1
+    A smaller ridge lets the noise drown the model, a larger one shrinks the model away.
+    """
+    coefficient = typical_margin(problem) / problem.row_norm * math.sqrt(problem.d / problem.sparsity)
+    noise_times_ridge = release.multiplier * gradient_sensitivity(clip, problem.n, adjacency)
+    weakest = 1e-6 * problem.curvature * problem.row_norm**2  # without noise: enough for the minimiser to be found
+    return max(noise_times_ridge / (coefficient / 10), weakest)

@@ -72,16 +72,18 @@ class CentralVault:
         return self._noised_gradient(value, release, clip)
 
     def restricted_gradient(self, theta: Floats, support: Indices, release: Release, clip: float) -> Floats:
-        """The coordinates ``support`` of the gradient, each row's restricted term clipped to l2 norm ``clip``, + noise."""
+        """Coordinates ``support`` of the gradient + noise, each row's restricted term clipped to l2 norm ``clip``."""
         engine = self._charge("restricted gradient", release, clip, theta)
         columns = engine.columns(support)
         value = self._mean_gradient(columns, engine.product(theta), residual_limits(columns.row_norms(), clip))
         return self._noised_gradient(value, release, clip)
 
     def minimiser(self, release: Release, clip: float, ridge: float) -> Floats:
-        """argmin of (1/n) sum_i l_i + (ridge/2)||theta||^2 + noise, every l_i with gradients of l2 norm at most ``clip``."""
+        """argmin (1/n) sum_i l_i + (ridge/2)||theta||^2, + noise, gradients of each l_i of l2 norm at most ``clip``."""
         if not 0 < ridge < math.inf:
-            raise ValueError(f"ridge={ridge!r} must be positive and finite: strong convexity is what bounds the sensitivity")
+            raise ValueError(
+                f"ridge={ridge!r} must be positive and finite: strong convexity is what bounds the sensitivity"
+            )
         engine = self._charge("minimiser", release, clip)
         limits = residual_limits(self._norms, clip)
 
@@ -109,7 +111,9 @@ class CentralVault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __reduce__(self) -> Any:
@@ -124,7 +128,9 @@ class CentralVault:
         if not clip > 0 or (math.isinf(clip) and release.multiplier > 0):
             raise ValueError(f"clip={clip!r} must be a positive finite number: it is what bounds the sensitivity")
         if self._noise.hardened and release.noise not in ("gaussian", "none"):
-            raise ValueError(f"hardened=True has no exact sampler for {release.noise} noise; use gaussian noise or hardened=False")
+            raise ValueError(
+                f"hardened=True has no exact sampler for {release.noise} noise; use gaussian noise or hardened=False"
+            )
         if not all(np.all(np.isfinite(values)) for values in public):
             raise ValueError("the point asked about is not finite: the iteration has diverged, take a smaller step")
         self._meter.charge(release, question)

@@ -27,9 +27,14 @@ def minimise_strongly_convex(
     could depend on the data.
     """
     found = minimize(
-        objective, start, jac=True, method="L-BFGS-B", options={"gtol": tolerance / np.sqrt(start.size), "ftol": 0.0, "maxiter": 1000}
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        options={"gtol": tolerance / np.sqrt(start.size), "ftol": 0.0, "maxiter": 1000},
     )
-    theta = previous = found.x
+    theta: Floats = found.x
+    previous = theta
     gradient = objective(theta)[1]
     root = np.sqrt(strong_convexity / smoothness)
     momentum = (1 - root) / (1 + root)
