@@ -128,12 +128,12 @@ class NoiseSource:
         u = draw.random(count)
         x = k + (j + t) / sd
         chance = 0.8 * np.ldexp(np.exp(-0.5 * x * x), k)
-        accept = u < chance
+        accept: NDArray[np.bool_] = u < chance
         for i in np.flatnonzero(np.abs(u - chance) < 2.0**-40):
             accept[i] = self._settle(sd, int(k[i]), int(j[i]), float(t[i]), float(u[i]))
         magnitude = k * sd + j + (t >= 0.5)
-        signed: Integers = np.where(word < 0, -magnitude, magnitude)
-        return signed[accept]
+        accepted: Integers = np.where(word < 0, -magnitude, magnitude)[accept]
+        return accepted
 
     def _settle(self, sd: int, k: int, j: int, t: float, u: float) -> bool:
         """Whether u < 0.8 * 2^k * exp(-(k + (j+t)/sd)^2 / 2), with t and u real numbers of which 53 bits are known."""

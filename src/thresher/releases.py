@@ -50,6 +50,10 @@ class Release:
         """Noise scale over sensitivity."""
         raise NotImplementedError
 
+    def coordinate_sd(self, dimension: int) -> float:
+        """Standard deviation of the noise in one coordinate of an answer of this dimension, over the sensitivity."""
+        return self.multiplier
+
     def to_dict(self) -> dict[str, Any]:
         return {"kind": type(self).__name__, **asdict(self)}
 
@@ -136,6 +140,9 @@ class L2LaplaceMinimiser(Release):
     @property
     def multiplier(self) -> float:
         return 1 / self.epsilon
+
+    def coordinate_sd(self, dimension: int) -> float:
+        return self.multiplier * math.sqrt(dimension + 1)  # E ||v||^2 = dimension (dimension + 1) scale^2
 
     def cost(self) -> Cost:
         return Cost.pure_dp(self.epsilon, self.times)

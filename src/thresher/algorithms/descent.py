@@ -64,7 +64,7 @@ class SecantSteps:
         self._last = (problem.origin(), problem.origin())
 
     def adapt(self, theta: Floats, gradient: Floats) -> tuple[Floats, Floats, Floats]:
-        """Where to go on from (cut back if the move to ``theta`` overshot), the gradient there, steps per coordinate."""
+        """Where to go on from (cut back if the move to ``theta`` overshot), the gradient there, the steps."""
         if self._steps is None:
             self._steps = self._first_steps(gradient)
         else:

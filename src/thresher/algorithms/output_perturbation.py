@@ -64,6 +64,6 @@ def default_ridge(problem: Problem, clip: float, release: Release, adjacency: Ad
     A smaller ridge lets the noise drown the model, a larger one shrinks the model away.
     """
     coefficient = typical_margin(problem) / problem.row_norm * math.sqrt(problem.d / problem.sparsity)
-    noise_times_ridge = release.multiplier * gradient_sensitivity(clip, problem.n, adjacency)
+    noise_times_ridge = release.coordinate_sd(problem.dimension) * gradient_sensitivity(clip, problem.n, adjacency)
     weakest = 1e-6 * problem.curvature * problem.row_norm**2  # without noise: enough for the minimiser to be found
     return max(noise_times_ridge / (coefficient / 10), weakest)
