@@ -82,6 +82,27 @@ class Certificate:
             problems.append(f"the listed releases cost epsilon={epsilon:.6g}, more than the stated {self.epsilon:.6g}")
         return Verification(not problems, epsilon, method, tuple(problems))
 
+    def second_opinion(self) -> float | None:
+        """What dp-accounting's Renyi accountant makes of the same releases: looser than the exact curve, but not ours.
+
+        Multipliers are relative to the sensitivity of the certificate's adjacency already, so its own default
+        relation is the right one (its REPLACE_ONE would not double the sensitivity). None without a finite cost.
+        """
+        from dp_accounting import GaussianDpEvent, ZCDpEvent  # takes seconds to import
+        from dp_accounting.rdp import RdpAccountant
+
+        accountant = RdpAccountant()
+        for entry in self.releases:
+            release = release_from_dict(entry["release"])
+            cost = release.cost()
+            if math.isinf(cost.rho):
+                return None
+            if math.isfinite(cost.mu_squared):
+                accountant.compose(GaussianDpEvent(release.multiplier), release.times)
+            else:
+                accountant.compose(ZCDpEvent(cost.rho))
+        return float(accountant.get_epsilon(self.delta))
+
 
 def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumptions: tuple[str, ...]) -> Certificate:
     """The certificate of a run that made ``answers`` under ``plan``; the whole plan is charged, asked or not."""
@@ -101,7 +122,7 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         adjacency=str(budget.adjacency),
         grade=grade,
         claimed_epsilon=budget.epsilon if budget.private else None,
-        composition=f"epsilon={_number(cost)} at delta={budget.delta:g} by {method}",
+        composition=f"epsilon={cost:.6g} at delta={budget.delta:.6g} by {method}",
         releases=tuple(_entry(release, answers) for release in plan.releases),
         bounds={**asdict(problem.bounds), "row_norm": problem.row_norm, "intercept_column": problem.intercept_column},
         settings=dict(plan.settings),

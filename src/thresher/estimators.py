@@ -52,7 +52,7 @@ class _SparseModel(BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the model and its certificate as plain JSON."""
-        check_is_fitted(self)
+        check_is_fitted(self, "certificate_")
         params = {**self.get_params(), "algorithm": self.algorithm_, "random_state": None}
         model = {
             "format": "thresher-model-1",
@@ -70,7 +70,9 @@ class _SparseModel(BaseEstimator):
 
     def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...]) -> Self:
         n, d = X.shape
-        adjacency = Adjacency(self.adjacency)
+        algorithm = self._algorithm()
+        plan = self.plan(n if self.n_public is None else self.n_public, d)
+        adjacency = plan.budget.adjacency
         if adjacency is Adjacency.REPLACE_ONE and self.n_public is not None:
             raise ValueError(
                 f"n_public={self.n_public!r} has a meaning only with adjacency='add-remove'; leave it None"
@@ -83,9 +85,6 @@ class _SparseModel(BaseEstimator):
             )
         if self.random_state is not None:
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
-
-        algorithm = self._algorithm()
-        plan = self.plan(self.n_public or n, d)
         _warn_about(plan)
         with (
             answers_bar(plan, enabled=self.verbose > 0) as watch,
@@ -141,7 +140,7 @@ class _SparseModel(BaseEstimator):
         )
 
     def _margins(self, X: Any) -> Floats:
-        check_is_fitted(self)
+        check_is_fitted(self, "certificate_")
         reject_text(X)
         X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype=[np.float64, np.float32], reset=False)
         margins: Floats = np.ravel(safe_sparse_dot(X, self._coefficients())) + np.ravel(self.intercept_)[0]
@@ -277,8 +276,8 @@ class SparseClassifier(ClassifierMixin, _SparseModel):
             assumptions = ("the class labels are public: they were read from the data; give classes= instead",)
         if len(self.classes_) != 2:
             raise ValueError(
-                f"{len(self.classes_)} class(es) in {'y' if self.classes is None else 'classes'}; "
-                "SparseClassifier needs exactly two, for example classes=[0, 1]"
+                f"Only binary classification is supported. {len(self.classes_)} class(es) in "
+                f"{'y' if self.classes is None else f'classes={self.classes!r}'}; give two, for example classes=[0, 1]"
             )
         if not np.all(np.isin(y, self.classes_)):
             raise ValueError(f"y holds a label that is not in classes={self.classes!r}; add it or drop those rows")
@@ -293,7 +292,8 @@ class SparseClassifier(ClassifierMixin, _SparseModel):
         return np.column_stack([1 - positive, positive])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        labels: NDArray[Any] = self.classes_[(self._margins(X) > 0).astype(int)]
+        positive = self._margins(X) > 0
+        labels: NDArray[Any] = self.classes_[positive.astype(int)]
         return labels
 
     def _store(self, coefficients: Floats, intercept: float) -> None:

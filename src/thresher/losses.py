@@ -51,7 +51,9 @@ class Logistic:
     residual_bound: ClassVar[float] = 1.0
 
     def residual(self, margin: Floats, target: Floats) -> Floats:
-        return np.asarray(expit(margin) - target)
+        residual: Floats = expit(margin)
+        residual -= target
+        return residual
 
     def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
         # In the signed margin z = (1 - 2y) m the loss is softplus(z) with derivative sigmoid(z) in (0, 1). Where that

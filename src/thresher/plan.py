@@ -46,8 +46,10 @@ class Problem:
                 "target_bound=None: give the public range of the target, a number B for [-B, B] or a pair (low, high); "
                 "targets outside are clipped"
             )
-        if not _is_whole(self.sparsity) or self.sparsity < 1:
-            raise ValueError(f"sparsity={self.sparsity!r} must be a whole number of at least 1")
+        for name in ("n", "d", "sparsity"):
+            value = getattr(self, name)
+            if not _is_whole(value) or value < 1:
+                raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
         if self.sparsity > self.d:
             raise ValueError(
                 f"sparsity={self.sparsity} is larger than the number of columns, {self.d}; ask for at most {self.d}"

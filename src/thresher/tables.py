@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["Table", "read_table", "reject_text"]
+__all__ = ["Table", "labels", "read_table", "reject_text"]
 
 
 def reject_text(X: Any) -> None:
@@ -48,18 +49,21 @@ class Table:
     names: list[str] | None
 
 
-def read_table(path: str | Path, target: str | None) -> Table:
-    """Read ``.csv``, ``.parquet``, ``.svm``/``.libsvm`` (svmlight) or ``.npz`` (a SciPy CSR matrix with ``y``)."""
+def read_table(path: str | Path, target: str | None, only: list[str] | None = None) -> Table:
+    """Read ``.csv``, ``.parquet``, ``.svm``/``.libsvm`` (svmlight) or ``.npz`` (a SciPy CSR matrix with ``y``).
+
+    ``only`` names the feature columns to take, in that order, from a file whose columns have names.
+    """
     path = Path(path)
     if not path.exists():
         raise ValueError(f"DATA={str(path)!r} does not exist; give the path of a file that does")
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".svm": _read_svm, ".libsvm": _read_svm, ".npz": _read_npz}
     if path.suffix not in readers:
         raise ValueError(f"DATA={str(path)!r} has an unknown ending; use one of {', '.join(readers)}")
-    return readers[path.suffix](path, target)
+    return readers[path.suffix](path, target, only)
 
 
-def _read_csv(path: Path, target: str | None) -> Table:
+def _read_csv(path: Path, target: str | None, only: list[str] | None) -> Table:
     with path.open(newline="", encoding="utf-8-sig") as file:
         names = next(csv.reader(file), [])
         if not names:
@@ -70,10 +74,10 @@ def _read_csv(path: Path, target: str | None) -> Table:
             raise ValueError(f"DATA={str(path)!r}: {error}") from None
     if values.shape[1] != len(names):
         raise ValueError(f"DATA={str(path)!r}: {len(names)} column names but {values.shape[1]} columns")
-    return _split({name: values[:, j] for j, name in enumerate(names)}, target)
+    return _split({name: values[:, j] for j, name in enumerate(names)}, target, only)
 
 
-def _read_parquet(path: Path, target: str | None) -> Table:
+def _read_parquet(path: Path, target: str | None, only: list[str] | None) -> Table:
     try:
         from pyarrow import parquet
     except ImportError:
@@ -81,17 +85,17 @@ def _read_parquet(path: Path, target: str | None) -> Table:
             f"DATA={str(path)!r}: Parquet needs one more package; run: pip install 'thresher[parquet]'"
         ) from None
     table = parquet.read_table(path)
-    return _split({name: table.column(name).to_numpy() for name in table.column_names}, target)
+    return _split({name: table.column(name).to_numpy() for name in table.column_names}, target, only)
 
 
-def _read_svm(path: Path, target: str | None) -> Table:
+def _read_svm(path: Path, target: str | None, only: list[str] | None) -> Table:
     from sklearn.datasets import load_svmlight_file
 
     X, y = load_svmlight_file(str(path))
     return Table(X, y, None)
 
 
-def _read_npz(path: Path, target: str | None) -> Table:
+def _read_npz(path: Path, target: str | None, only: list[str] | None) -> Table:
     with np.load(path, allow_pickle=False) as file:
         keys = set(file.files)
         y = None
@@ -104,13 +108,18 @@ def _read_npz(path: Path, target: str | None) -> Table:
     return Table(sparse.load_npz(path), y, None)
 
 
-def _split(columns: dict[str, NDArray[Any]], target: str | None) -> Table:
+def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str] | None) -> Table:
     """Features and target; the target may be text (class labels), a feature may not."""
     y = None
     if target is not None:
         if target not in columns:
-            raise ValueError(f"--target={target!r} is not a column; the columns are {', '.join(columns)}")
+            raise ValueError(f"--target={target!r} is not a column; the columns are {_listed(columns)}")
         y = columns.pop(target)
+    if only is not None:
+        missing = [name for name in only if name not in columns]
+        if missing:
+            raise ValueError(f"column {missing[0]!r} of the model is not in the table, which has {_listed(columns)}")
+        columns = {name: columns[name] for name in only}
     features = []
     for name, column in columns.items():
         if np.any(column == ""):
@@ -121,11 +130,18 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None) -> Table:
         raise ValueError(
             f"y: column {target!r} has missing values; fill them with a public constant or drop those rows"
         )
-    return Table(np.column_stack(features), y if y is None else _numbers_if_possible(y), list(columns))
+    return Table(np.column_stack(features), y if y is None else labels(y), list(columns))
 
 
-def _numbers_if_possible(y: NDArray[Any]) -> NDArray[Any]:
+def labels(values: Sequence[Any]) -> NDArray[Any]:
+    """Targets or class labels as numbers where all of them are numbers, as they are otherwise."""
+    column = np.asarray(values)
     try:
-        return y.astype(np.float64)
+        return column.astype(np.float64)
     except ValueError:
-        return y
+        return column
+
+
+def _listed(columns: dict[str, Any]) -> str:
+    names = list(columns)
+    return ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")

@@ -6,7 +6,7 @@ import math
 
 from thresher.plan import Problem
 
-__all__ = ["check_positive", "gradient_clip", "typical_margin"]
+__all__ = ["check_positive", "gradient_clip", "noise_over_signal", "signal_to_noise", "typical_margin"]
 
 
 def check_positive(**hyperparameters: float | None) -> None:
@@ -29,3 +29,23 @@ def gradient_clip(problem: Problem) -> float:
 def typical_margin(problem: Problem) -> float:
     """How far the margins of a useful model spread: a third of the target's bound, or log-odds of 1."""
     return 1.0 if problem.loss == "logistic" else problem.target_radius / 3
+
+
+def signal_to_noise(problem: Problem, mu: float) -> float:
+    """n mu / sqrt(s d): the gradient of s equally strong features of isotropic rows against its noise, up to a
+    constant.
+    """
+    return problem.n * mu / math.sqrt(problem.sparsity * problem.d)
+
+
+def noise_over_signal(problem: Problem, mu: float) -> float:
+    """The noise floor over the gradient of s equally strong features of isotropic rows, all rounds taken together.
+
+    Above 1 such features drown; a few strong ones among weak ones may still be found. The constant 0.4 is that of a
+    clipped Gaussian target: a residual clipped well below its spread keeps 0.8 of its correlation, and neighbours are
+    2 clips apart.
+    """
+    if math.isinf(mu):
+        return 0.0
+    floor = math.sqrt(2 * math.log(problem.d / problem.sparsity))
+    return floor / (0.4 * signal_to_noise(problem, mu))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.accounting import gaussian_mu
-from thresher.algorithms.defaults import check_positive, gradient_clip
+from thresher.algorithms.defaults import check_positive, gradient_clip, signal_to_noise
 from thresher.algorithms.descent import descend
 from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.budget import Budget
@@ -87,9 +87,8 @@ class DPIGHT:
 
 def default_rounds(problem: Problem, mu: float) -> int:
     """More rounds where the noise of one is small against the signal: a public rule of n, d, s and the budget."""
-    signal_to_noise = problem.n * mu / math.sqrt(problem.sparsity * problem.d)
     fewest, rate = (8, 2.0) if problem.loss == "logistic" else (5, 1 / 3)
-    return round(min(max(rate * signal_to_noise, fewest), 40))
+    return round(min(max(rate * signal_to_noise(problem, mu), fewest), 40))
 
 
 def printed_sigma(rounds: int, clip: float, n: int, budget: Budget, constant: float | None) -> float:

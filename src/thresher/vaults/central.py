@@ -140,7 +140,8 @@ class CentralVault:
         with np.errstate(invalid="ignore"):
             residuals = self._loss.residual(margins, self._targets)
         # a margin that overflowed to inf - inf says nothing; it must not become a NaN in everybody's answer
-        residuals = np.clip(np.nan_to_num(residuals, nan=0.0, posinf=np.inf, neginf=-np.inf), -limits, limits)
+        residuals[np.isnan(residuals)] = 0.0
+        np.clip(residuals, -limits, limits, out=residuals)
         return engine.transposed_product(residuals) / self.problem.n
 
     def _noised_gradient(self, value: Floats, release: Release, clip: float) -> Floats:

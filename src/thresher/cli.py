@@ -1,0 +1,366 @@
+"""The command line: thresher fit | predict | plan | verify | demo."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import math
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table as Grid
+
+from thresher.accounting import gaussian_mu
+from thresher.algorithms import REGISTRY
+from thresher.algorithms.defaults import noise_over_signal
+from thresher.budget import BudgetExceeded, PrivacyWarning
+from thresher.certificate import Certificate
+from thresher.datasets import dpsl_kt_law
+from thresher.estimators import SparseClassifier, SparseRegressor, load_model
+from thresher.plan import Plan
+from thresher.tables import Table, labels, read_table
+
+app = typer.Typer(
+    help="Differentially private sparse learning: a small model you may publish, with a certificate of what it cost.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+out = Console(highlight=False, soft_wrap=True)
+
+
+class Task(StrEnum):
+    REGRESSION = "regression"
+    CLASSIFICATION = "classification"
+
+
+# -- options that several commands share ------------------------------------------------------------------------
+
+Sparsity = Annotated[int, typer.Option(help="How many features the model may use.")]
+Epsilon = Annotated[float, typer.Option(help="Privacy budget. Smaller is more private; 0.5 to 8 is usual.")]
+Delta = Annotated[float | None, typer.Option(help="Probability with which epsilon may fail. Default: 1/n^2.")]
+FeatureBound = Annotated[float | None, typer.Option(help="Public bound on every |x_ij|; larger values are clipped.")]
+RowBound = Annotated[
+    float | None, typer.Option(help="Public bound on every row's l2 norm; longer rows are scaled down.")
+]
+TargetBound = Annotated[
+    str | None, typer.Option(help="Public range of the target: B for [-B, B], or LOW,HIGH. Regression only.")
+]
+TaskOption = Annotated[Task, typer.Option(help="What to fit.")]
+AlgorithmOption = Annotated[str, typer.Option(help=f"auto, {', '.join(REGISTRY)}.")]
+AdjacencyOption = Annotated[str, typer.Option(help="replace-one: one row has other values. add-remove: one row more.")]
+Intercept = Annotated[bool, typer.Option(help="Fit a constant as well (3 % more noise).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Data = Annotated[
+    Path, typer.Argument(help=".csv, .parquet, .svm/.libsvm, or .npz (a SciPy CSR matrix with its target).")
+]
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Register a command whose bad input ends in one line on stderr and exit status 2, never in a traceback."""
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", PrivacyWarning)
+            warnings.showwarning = _one_line_warning  # type: ignore[assignment]
+            try:
+                function(*args, **kwargs)
+            except (ValueError, TypeError, BudgetExceeded, OSError) as error:
+                typer.echo(f"thresher: {' '.join(str(error).split())}", err=True)
+                raise typer.Exit(2) from None
+
+    return app.command()(guarded)
+
+
+@command
+def fit(
+    data: Data,
+    target: Annotated[
+        str | None, typer.Option(help="The target's column (.csv, .parquet) or array (.npz, default y).")
+    ] = None,
+    sparsity: Sparsity = 10,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = None,
+    feature_bound: FeatureBound = None,
+    row_bound: RowBound = None,
+    target_bound: TargetBound = None,
+    task: TaskOption = Task.REGRESSION,
+    classes: Annotated[
+        str | None, typer.Option(help="The two public class labels, A,B. Default: read from DATA.")
+    ] = None,
+    algorithm: AlgorithmOption = "auto",
+    adjacency: AdjacencyOption = "replace-one",
+    intercept: Intercept = True,
+    hardened: Annotated[bool, typer.Option(help="Noise on an exact grid: floating point cannot leak.")] = False,
+    out_path: Annotated[Path, typer.Option("--out", help="Where to write the model and its certificate.")] = Path(
+        "model.json"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Fit a private sparse model to DATA and write it with its certificate.
+
+    Example: thresher fit patients.csv --target stay --sparsity 10 --epsilon 1 --feature-bound 1 --target-bound 0,30
+    """
+    table = read_table(data, target or ("y" if data.suffix == ".npz" else None))
+    if table.y is None:
+        raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
+    model = _estimator(
+        task, target_bound,
+        sparsity=sparsity, epsilon=epsilon, delta=delta, feature_bound=feature_bound, row_bound=row_bound,
+        algorithm=algorithm, adjacency=adjacency, fit_intercept=intercept, hardened=hardened, verbose=1,
+    )  # fmt: skip
+    if classes is not None:
+        model.set_params(classes=labels(classes.split(",")))
+    model.fit(table.X, table.y)
+    if table.names is not None:
+        model.feature_names_in_ = np.array(table.names, dtype=object)
+    model.save(out_path)
+    if as_json:
+        typer.echo(out_path.read_text())
+        return
+    show_coefficients(model)
+    show_certificate(model.certificate_)
+    out.print(f"Written to {out_path}; check it with: thresher verify {out_path}")
+
+
+@command
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model written by thresher fit.")],
+    data: Data,
+    out_path: Annotated[Path | None, typer.Option("--out", help="Where to write; default: standard output.")] = None,
+) -> None:
+    """Predict every row of DATA. Extra columns (the target, say) are ignored if the columns have names."""
+    fitted = load_model(model)
+    columns = _predictions(fitted, _columns_of(fitted, data))
+    if out_path is None:
+        _write_csv(sys.stdout, columns)
+    else:
+        with out_path.open("w", newline="") as file:
+            _write_csv(file, columns)
+
+
+@command
+def plan(
+    n: Annotated[int, typer.Option(help="Rows of the table.")],
+    d: Annotated[int, typer.Option(help="Columns of the table.")],
+    sparsity: Sparsity = 10,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = None,
+    feature_bound: FeatureBound = None,
+    row_bound: RowBound = None,
+    target_bound: TargetBound = None,
+    task: TaskOption = Task.REGRESSION,
+    adjacency: AdjacencyOption = "replace-one",
+    intercept: Intercept = True,
+    as_json: AsJson = False,
+) -> None:
+    """Show what every algorithm would release and with what noise. Needs no data and spends nothing.
+
+    Without bounds, features are taken to be within 1 and the target within 3.
+    """
+    if feature_bound is None and row_bound is None:
+        feature_bound = 1.0
+    if task is Task.REGRESSION and target_bound is None:
+        target_bound = "3"
+    shared = {
+        "sparsity": sparsity,
+        "epsilon": epsilon,
+        "delta": delta,
+        "feature_bound": feature_bound,
+        "row_bound": row_bound,
+        "adjacency": adjacency,
+        "fit_intercept": intercept,
+    }
+    private = [name for name in REGISTRY if name != "ight"]
+    plans = [_estimator(task, target_bound, algorithm=name, **shared).plan(n, d) for name in private]
+    if as_json:
+        typer.echo(json.dumps([_plan_record(plan) for plan in plans], indent=2))
+        return
+    show_plans(plans)
+
+
+@command
+def verify(
+    model: Annotated[Path, typer.Argument(help="A model written by thresher fit, or a certificate alone.")],
+    as_json: AsJson = False,
+) -> None:
+    """Recompute the privacy cost of a model from its listed releases alone; exit status 1 if the claim fails."""
+    record = json.loads(model.read_text())
+    certificate = Certificate.from_dict(record.get("certificate", record))
+    check = certificate.verify()
+    opinion = certificate.second_opinion()
+    if as_json:
+        record = {"ok": check.ok, "epsilon": check.epsilon, "method": check.method, "problems": check.problems}
+        typer.echo(json.dumps({**record, "dp_accounting_epsilon": opinion}, indent=2))
+    else:
+        show_certificate(certificate)
+        out.print(f"Recomputed: epsilon {check.epsilon:.6g} at delta {certificate.delta:g} by {check.method}.")
+        if opinion is not None:
+            out.print(f"Second opinion, dp-accounting's Renyi accountant (an upper bound): epsilon {opinion:.6g}.")
+        for problem in check.problems:
+            typer.echo(f"thresher: {problem}", err=True)
+        out.print("The certificate holds." if check else "The certificate does NOT hold.")
+    if not check:
+        raise typer.Exit(1)
+
+
+@command
+def demo(
+    epsilon: Epsilon = 2.0,
+    out_path: Annotated[Path | None, typer.Option("--out", help="Where to keep the fitted model.")] = None,
+) -> None:
+    """The main job on synthetic data: plan, fit, coefficients, certificate."""
+    law = dpsl_kt_law(n=10_000, d=500, s=10)
+    X, y, theta = law.draw(seed=0)
+    bound = round(3 * law.target_deviation, 1)
+    out.print(f"A synthetic table: {law.n} rows, {law.d} columns, {law.s} of which matter.\n")
+    model = SparseRegressor(sparsity=law.s, epsilon=epsilon, feature_bound=1.0, target_bound=bound)
+    out.print("1. The plan: made before any row is read, from public facts alone.")
+    show_plans([model.plan(law.n, law.d)])
+    out.print("2. The fit.")
+    model.fit(X, y)
+    show_coefficients(model, truth=theta)
+    found = len(set(model.support_) & set(np.flatnonzero(theta)))
+    error = np.linalg.norm(model.coef_ - theta) / np.linalg.norm(theta)
+    out.print(f"{found} of the {law.s} true features found; relative error {error:.2f} (the zero model has 1).\n")
+    out.print("3. The certificate: what was released and what it cost.")
+    show_certificate(model.certificate_)
+    check = model.certificate_.verify()
+    out.print(f"Verified from the listed releases alone: epsilon {check.epsilon:.4g} by {check.method}.")
+    if out_path is not None:
+        model.save(out_path)
+        out.print(f"Written to {out_path}.")
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------
+
+
+def _estimator(task: Task, target_bound: str | None, **params: Any) -> Any:
+    if task is Task.CLASSIFICATION:
+        if target_bound is not None:
+            raise ValueError(f"--target-bound={target_bound}: class labels need no bound; leave it out")
+        return SparseClassifier(**params)
+    return SparseRegressor(target_bound=_range(target_bound), **params)
+
+
+def _range(text: str | None) -> float | tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        numbers = [float(part) for part in text.split(",")]
+        low, high = numbers if len(numbers) == 2 else (-numbers[0], numbers[0])
+        return (low, high)
+    except (ValueError, TypeError):
+        raise ValueError(f"--target-bound={text!r} must be a number B or a pair LOW,HIGH") from None
+
+
+def _columns_of(model: Any, data: Path) -> Table:
+    """The table's columns in the order the model was fitted on, other columns left out."""
+    wanted = getattr(model, "feature_names_in_", None)
+    return read_table(data, None, only=None if wanted is None else list(wanted))
+
+
+def _predictions(model: Any, table: Table) -> dict[str, Any]:
+    X = table.X
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_  # the columns were put in order by name already
+    if isinstance(model, SparseClassifier):
+        return {"prediction": model.predict(X), f"probability_{model.classes_[1]}": model.predict_proba(X)[:, 1]}
+    return {"prediction": model.predict(X)}
+
+
+def _write_csv(file: TextIO, columns: dict[str, Any]) -> None:
+    writer = csv.writer(file)
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+
+def _plan_record(plan: Plan) -> dict[str, Any]:
+    return {
+        "algorithm": plan.algorithm,
+        "epsilon": plan.epsilon,
+        "delta": plan.budget.delta,
+        "releases": [release.to_dict() for release in plan.releases],
+        "settings": dict(plan.settings),
+        "noise_over_signal": _noise_over_signal(plan),
+    }
+
+
+def _noise_over_signal(plan: Plan) -> float:
+    return noise_over_signal(plan.problem, gaussian_mu(plan.budget.epsilon, plan.budget.delta))
+
+
+def show_plans(plans: list[Plan]) -> None:
+    budget, problem = plans[0].budget, plans[0].problem
+    grid = Grid("algorithm", "releases", "noise / sensitivity", "clip of a row's gradient", "settings")
+    for item in plans:
+        for release in item.releases:
+            asked = f"{release.times} x {release.question}, {release.noise}"
+            settings = ", ".join(f"{k} {_short(v)}" for k, v in item.settings.items() if k != "clip")
+            grid.add_row(item.algorithm, asked, _short(release.multiplier), _short(item.settings["clip"]), settings)
+    grid.title = f"epsilon {budget.epsilon:g}, delta {budget.delta:.2g}, {budget.adjacency}, {problem.n} x {problem.d}"
+    out.print(grid)
+    ratio = _noise_over_signal(plans[0])
+    out.print(f"Noise over signal for {problem.sparsity} equally strong, unrelated features: {ratio:.2g}.")
+    if ratio > 1:
+        out.print("Above 1 such features drown: expect few or none, unless some are far stronger than others.")
+        out.print("More rows, a larger epsilon, a smaller sparsity or a tighter row bound help.")
+
+
+def show_coefficients(model: Any, truth: Any = None) -> None:
+    names = getattr(model, "feature_names_in_", None)
+    grid = Grid("feature", "coefficient", *(["truth"] if truth is not None else []))
+    coefficients = np.ravel(model.coef_)
+    for j in sorted(model.support_, key=lambda j: -abs(coefficients[j])):
+        name = str(j) if names is None else str(names[j])
+        grid.add_row(name, f"{coefficients[j]:+.4g}", *([f"{truth[j]:+.4g}"] if truth is not None else []))
+    grid.add_row("(intercept)", f"{np.ravel(model.intercept_)[0]:+.4g}")
+    out.print(grid)
+    if not len(model.support_):
+        out.print(
+            "No feature stood out of the noise: the zero model. More rows, a larger epsilon or tighter bounds help."
+        )
+
+
+def show_certificate(certificate: Certificate) -> None:
+    grid = Grid("certificate", "")
+    epsilon = "none" if certificate.epsilon is None else f"{certificate.epsilon:g}"
+    grid.add_row("guarantee", f"({epsilon}, {certificate.delta:.3g})-DP, {certificate.adjacency}, {certificate.grade}")
+    if certificate.epsilon is None:
+        grid.add_row("claimed, not guaranteed", str(certificate.claimed_epsilon))
+    grid.add_row("algorithm", certificate.algorithm)
+    grid.add_row("composed", certificate.composition)
+    for entry in certificate.releases:
+        for answer in entry["answers"]:
+            words = f"{answer['count']} x {entry['question']}, {entry['noise']} noise {_short(answer['scale'])}"
+            grid.add_row("released", f"{words} for sensitivity {_short(answer['sensitivity'])}")
+    for name in ("feature", "row", "target"):
+        if certificate.bounds[name] is not None:
+            grid.add_row(f"{name} bound", str(certificate.bounds[name]))
+    for assumption in certificate.assumptions:
+        grid.add_row("assuming", assumption)
+    grid.add_row("randomness", certificate.randomness)
+    out.print(grid)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) and math.isfinite(value) else str(value)
+
+
+def _one_line_warning(message: Warning | str, *_: Any) -> None:
+    typer.echo(f"thresher: warning: {' '.join(str(message).split())}", err=True)
+
+
+def main() -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as head, is not an error
+    app()

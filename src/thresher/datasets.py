@@ -1,0 +1,55 @@
+"""The synthetic laws of the papers, for demos, tests and planning."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SparseLaw", "dp_ight_law", "dpsl_kt_law"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SparseLaw:
+    """y = X theta + N(0, noise_variance), theta with s nonzeros U(-1, 1), X entries U(-width, width), rows cut to
+    row_bound.
+    """
+
+    n: int
+    d: int
+    s: int
+    width: float
+    row_bound: float | None = None
+    noise_variance: float = 0.1
+
+    @property
+    def target_deviation(self) -> float:
+        """The standard deviation of y under the law: public knowledge about a synthetic table."""
+        second_moment = self.width**2 / 3
+        if self.row_bound is not None:
+            second_moment = min(second_moment, self.row_bound**2 / self.d)
+        return math.sqrt(self.s / 3 * second_moment + self.noise_variance)
+
+    def draw(self, seed: int) -> tuple[Floats, Floats, Floats]:
+        """X, y and the true theta."""
+        rng = np.random.default_rng(seed)
+        theta = np.zeros(self.d)
+        theta[rng.choice(self.d, self.s, replace=False)] = rng.uniform(-1, 1, self.s)
+        X = rng.uniform(-self.width, self.width, (self.n, self.d))
+        if self.row_bound is not None:
+            X *= np.minimum(1, self.row_bound / np.linalg.norm(X, axis=1))[:, None]
+        return X, X @ theta + rng.normal(0, math.sqrt(self.noise_variance), self.n), theta
+
+
+def dp_ight_law(n: int = 1000, d: int = 1000, s: int = 10) -> SparseLaw:
+    """The sparse linear law of the DP-IGHT paper, section 6: entries U(-2, 2), rows rescaled to ||x||_2 <= 2 s."""
+    return SparseLaw(n, d, s, width=2.0, row_bound=2.0 * s)
+
+
+def dpsl_kt_law(n: int = 800, d: int = 1000, s: int = 10) -> SparseLaw:
+    """The sparse linear law of the DPSL-KT paper: entries U(-1, 1)."""
+    return SparseLaw(n, d, s, width=1.0)

@@ -1,0 +1,91 @@
+"""Both engines are plain linear algebra; the sparse one never makes a dense matrix."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from thresher import SparseClassifier
+from thresher.clipping import Bounds, clip_rows
+from thresher.engines import engine_for
+
+FORMS = {"dense": np.array, "csc": sparse.csc_array, "csr": sparse.csr_array, "coo": sparse.coo_array}
+NO_CLIP = Bounds(feature=1e6)
+N, D = 30, 12
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.4)
+
+
+@pytest.fixture(params=[0.0, 2.5], ids=["no intercept", "intercept"])
+def constant(request):
+    return request.param
+
+
+@pytest.fixture
+def matrix(rows, constant):
+    """What the engine stands for."""
+    return np.hstack([rows, np.full((N, 1), constant)]) if constant else rows
+
+
+@pytest.fixture(params=FORMS)
+def engine(request, rows, constant):
+    return engine_for(clip_rows(FORMS[request.param](rows), NO_CLIP), constant)
+
+
+@pytest.mark.parametrize("nonzeros", [0, 1, 3, 11])
+def test_product_agrees_with_numpy_for_any_support(engine, matrix, nonzeros):
+    rng = np.random.default_rng(nonzeros)
+    theta = np.zeros(matrix.shape[1])
+    theta[rng.choice(len(theta), nonzeros, replace=False)] = rng.normal(size=nonzeros)
+    np.testing.assert_allclose(engine.product(theta), matrix @ theta, rtol=1e-12, atol=1e-14)
+
+
+def test_transposed_product_agrees_with_numpy(engine, matrix):
+    r = np.random.default_rng(1).normal(size=N)
+    np.testing.assert_allclose(engine.transposed_product(r), matrix.T @ r, rtol=1e-12, atol=1e-14)
+
+
+def test_row_norms_agree_with_numpy(engine, matrix):
+    np.testing.assert_allclose(engine.row_norms(), np.linalg.norm(matrix, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("support", [[], [3], [7, 0, 4], [-1], list(range(D))], ids=str)
+def test_columns_are_an_engine_over_those_columns(engine, matrix, support):
+    support = np.array(support, dtype=np.intp)
+    part, r, theta = engine.columns(support), np.arange(N) - 4.0, np.arange(len(support)) + 1.0
+    np.testing.assert_allclose(part.product(theta), matrix[:, support] @ theta, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(part.transposed_product(r), matrix[:, support].T @ r, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(part.row_norms(), np.linalg.norm(matrix[:, support], axis=1), rtol=1e-12)
+
+
+def test_many_nonzeros_give_the_same_products_whatever_the_number_of_threads(monkeypatch):
+    rng = np.random.default_rng(2)
+    X = sparse.random_array((2000, 1000), density=0.3, rng=rng, format="csc")
+    r, answers = rng.normal(size=2000), []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        answers.append(engine_for(X, 2.5).transposed_product(r))
+    np.testing.assert_array_equal(*answers)
+    np.testing.assert_allclose(answers[0], np.append(X.T @ r, 2.5 * r.sum()), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("form", ["csc", "csr", "coo"])
+def test_a_sparse_fit_never_holds_anything_near_n_times_d(form):
+    """Dense rows would be 8 GB; 1e5 stored entries, a few copies and vectors of length n or d are a few MB."""
+    n, d, stored = 20_000, 50_000, 100_000
+    rng = np.random.default_rng(0)
+    coordinates = rng.integers(0, n, stored), rng.integers(0, d, stored)
+    X = sparse.coo_array((rng.normal(size=stored), coordinates), shape=(n, d)).asformat(form)
+    y = np.arange(n) % 2
+    tracemalloc.start()
+    try:
+        SparseClassifier(5, row_bound=1.0, epsilon=1.0, random_state=0).fit(X, y).predict(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6

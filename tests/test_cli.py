@@ -1,0 +1,148 @@
+"""The commands, run as a user runs them; bad input ends in one line and exit status 2."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
+
+from thresher.cli import app
+
+BOUNDS = ["--feature-bound", "1", "--target-bound", "0,8", "--sparsity", "2"]
+
+
+def thresher(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = np.round(rng.uniform(-1, 1, (3000, 8)), 3)
+    return X, np.round(4 + 2 * X[:, 3] - X[:, 5] + rng.normal(0, 0.1, 3000), 3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, rows):
+    """The same table in every format the command line reads."""
+    path = tmp_path_factory.mktemp("data")
+    X, y = rows
+    names = [f"gene {j}" for j in range(X.shape[1])]
+    with (path / "table.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
+        writer.writerow([*names, "stay"])
+        writer.writerows(np.column_stack([X, y]).tolist())
+    dump_svmlight_file(X, y, str(path / "table.svm"), zero_based=False)
+    matrix = sparse.csr_matrix(X)
+    np.savez(path / "table.npz", data=matrix.data, indices=matrix.indices, indptr=matrix.indptr, shape=matrix.shape,
+             format=np.array(b"csr"), y=y)  # fmt: skip
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame(np.column_stack([X, y]), columns=[*names, "stay"]).to_parquet(path / "table.parquet")
+    return path
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet", "table.svm", "table.npz"])
+def test_fit_predict_and_verify_from_every_format(name, folder, rows, tmp_path):
+    model, predictions = tmp_path / "model.json", tmp_path / "predictions.csv"
+    target = ["--target", "stay"] if name in ("table.csv", "table.parquet") else []
+    fitted = thresher("fit", folder / name, *target, *BOUNDS, "--out", model)
+    assert fitted.exit_code == 0, fitted.stderr
+    assert ("gene 3" in fitted.stdout) == bool(target)
+    assert "replace-one, proved" in fitted.stdout
+    assert thresher("predict", model, folder / name, "--out", predictions).exit_code == 0
+    with predictions.open() as file:
+        predicted = [float(row["prediction"]) for row in csv.DictReader(file)]
+    assert np.corrcoef(predicted, rows[1])[0, 1] > 0.95
+    verified = thresher("verify", model)
+    assert verified.exit_code == 0
+    assert "The certificate holds" in verified.stdout
+
+
+def test_classification_with_public_text_labels(folder, tmp_path):
+    text = (folder / "table.csv").read_text(encoding="utf-8-sig").splitlines()
+    fields = [line.rpartition(",") for line in text[1:]]
+    labelled = [text[0], *(f"{x},{'long' if float(y) > 4 else 'short'}" for x, _, y in fields)]
+    (tmp_path / "t.csv").write_text("\n".join(labelled))
+    options = ["--target", "stay", "--task", "classification", "--feature-bound", "1", "--sparsity", "2"]
+    fitted = thresher("fit", tmp_path / "t.csv", *options, "--classes", "short,long", "--out", tmp_path / "m.json")
+    assert fitted.exit_code == 0, fitted.stderr
+    assert "proved" in fitted.stdout
+    predicted = thresher("predict", tmp_path / "m.json", tmp_path / "t.csv").stdout.splitlines()
+    assert predicted[0] == "prediction,probability_short"
+    truth = [line.rpartition(",")[2] for line in labelled[1:]]
+    agreement = np.mean([line.split(",")[0] == label for line, label in zip(predicted[1:], truth, strict=True)])
+    assert agreement > 0.9
+
+
+def test_plan_shows_every_private_algorithm_without_data():
+    planned = thresher("plan", "--n", 800, "--d", 1000, "--sparsity", 10, "--epsilon", 1, "--json")
+    plans = json.loads(planned.stdout)
+    assert [plan["algorithm"] for plan in plans] == ["dp-ight", "output-perturbation"]
+    assert all(0.999 < plan["epsilon"] <= 1 for plan in plans)
+    assert "drown" in thresher("plan", "--n", 100, "--d", 1000, "--sparsity", 10, "--epsilon", 0.5).stdout
+
+
+def test_verify_fails_on_a_tampered_model(folder, tmp_path):
+    model = tmp_path / "model.json"
+    thresher("fit", folder / "table.csv", "--target", "stay", *BOUNDS, "--out", model)
+    record = json.loads(model.read_text())
+    record["certificate"]["epsilon"] = 0.5
+    model.write_text(json.dumps(record))
+    verified = thresher("verify", model)
+    assert verified.exit_code == 1
+    assert "more than the stated 0.5" in verified.stderr
+
+
+def test_verify_reports_an_accountant_that_is_not_ours(folder, tmp_path):
+    model = tmp_path / "model.json"
+    thresher("fit", folder / "table.csv", "--target", "stay", *BOUNDS, "--out", model)
+    record = json.loads(thresher("verify", model, "--json").stdout)
+    assert record["ok"]
+    assert record["epsilon"] <= 1 <= record["dp_accounting_epsilon"] < 1.2
+
+
+def test_demo_runs_and_verifies(tmp_path):
+    shown = thresher("demo", "--out", tmp_path / "model.json")
+    assert shown.exit_code == 0
+    assert "Verified from the listed releases alone: epsilon 2" in shown.stdout
+    assert (tmp_path / "model.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.csv"], ("nowhere.csv", "does not exist")),
+        (["table.csv", "--target", "age", *BOUNDS], ("--target='age'", "gene 0")),
+        (["table.csv", *BOUNDS], ("--target=None", "name the column")),
+        (["table.csv", "--target", "stay", "--target-bound", "3"], ("feature_bound=None", "give at least one")),
+        (["table.csv", "--target", "stay", "--feature-bound", "1"], ("target_bound=None", "public range")),
+        (["table.csv", "--target", "stay", *BOUNDS, "--epsilon", "-1"], ("epsilon=-1.0", "above 0")),
+        (["table.csv", "--target", "stay", *BOUNDS, "--delta", "2"], ("delta=2.0", "between 0 and 1")),
+        (["table.csv", "--target", "stay", *BOUNDS, "--sparsity", "99"], ("sparsity=99", "at most 8")),
+        (["table.csv", "--target", "stay", *BOUNDS, "--algorithm", "magic"], ("algorithm='magic'", "'dp-ight'")),
+        (["table.csv", "--target", "stay", *BOUNDS, "--target-bound", "x"], ("--target-bound='x'", "LOW,HIGH")),
+        (
+            ["table.csv", "--target", "stay", *BOUNDS, "--task", "classification"],
+            ("--target-bound=0,8", "leave it out"),
+        ),
+    ],
+)
+def test_bad_input_is_one_line_that_names_argument_value_and_remedy(arguments, words, folder):
+    ended = thresher("fit", folder / arguments[0], *arguments[1:])
+    assert ended.exit_code == 2
+    assert len(ended.stderr.strip().splitlines()) == 1
+    for word in words:
+        assert word in ended.stderr
+
+
+def test_a_privacy_warning_is_shown_in_one_line(folder, tmp_path):
+    shown = thresher(
+        "fit", folder / "table.csv", "--target", "stay", *BOUNDS, "--delta", "0.01", "--out", tmp_path / "m"
+    )
+    assert shown.exit_code == 0
+    assert "thresher: warning: delta=0.01 is not below 1/n" in shown.stderr

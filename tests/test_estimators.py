@@ -1,0 +1,293 @@
+"""The scikit-learn contract, input kinds, and errors before any budget is spent."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from joblib import Parallel, delayed
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+
+from thresher import PrivacyWarning, SparseClassifier, SparseRegressor, load_model
+from thresher.algorithms import DPIGHT
+from thresher.estimators import CentralVault
+
+pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
+
+
+def regressor(**changes):
+    params = {"sparsity": 2, "epsilon": 4.0, "feature_bound": 1.0, "target_bound": 3.0, "random_state": 0}
+    return SparseRegressor(**{**params, **changes})
+
+
+def classifier(**changes):
+    params = {"sparsity": 2, "epsilon": 4.0, "feature_bound": 1.0, "random_state": 0}
+    return SparseClassifier(**{**params, **changes})
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 6))
+    X[np.abs(X) < 0.5] = 0
+    y = 2 * X[:, 1] - X[:, 4] + rng.normal(0, 0.1, 2000)
+    return X, y
+
+
+# -- the scikit-learn contract ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_check_estimator_passes_without_exceptions(make):
+    # scikit-learn's own data are unscaled: a wide public bound and a large epsilon let its accuracy checks see a model
+    wide = {"sparsity": 1, "epsilon": 1e4, "feature_bound": 10.0}
+    if make is regressor:
+        wide["target_bound"] = 100.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(make(**wide), on_fail=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert failed == {}
+    assert sum(r["status"] == "passed" for r in results) > 40
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_clone_keeps_every_parameter_and_no_fitted_state(make, table):
+    model = make(algorithm=DPIGHT(iterations=3)).fit(table[0], _labels(make, table[1]))
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not hasattr(copy, "certificate_")
+
+
+def test_works_in_a_pipeline_and_a_grid_search(table):
+    X, y = table
+    pipeline = make_pipeline(FunctionTransformer(lambda X: X / 2), regressor())
+    search = GridSearchCV(pipeline, {"sparseregressor__sparsity": [1, 2]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"sparseregressor__sparsity": 2}
+    assert search.score(X, y) > 0.9
+
+
+def test_fits_in_parallel_processes_draw_different_noise(table):
+    X, y = table
+    models = Parallel(n_jobs=2)(delayed(regressor(random_state=None).fit)(X, y) for _ in range(4))
+    assert len({tuple(model.coef_) for model in models}) == 4
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_a_fitted_model_pickles_and_holds_no_generator_and_no_rows(make, table):
+    X, y = table
+    model = make().fit(X, _labels(make, y))
+    pickled = pickle.dumps(model)
+    assert np.array_equal(pickle.loads(pickled).predict(X), model.predict(X))
+    for word in (b"AESCounter", b"NoiseSource", b"Vault", b"Engine"):
+        assert word not in pickled
+    assert len(pickled) < X[:100].nbytes + 10_000
+
+
+# -- what may come in -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
+def test_sparse_input_gives_the_dense_model(make, kind, dtype, table):
+    X, y = table[0].astype(dtype), _labels(make, table[1])
+    dense, other = make().fit(X, y), make().fit(kind(X), y)
+    assert np.allclose(dense.coef_, other.coef_, rtol=1e-6, atol=1e-9)
+    assert np.allclose(dense._margins(X[:50]), other._margins(kind(X[:50])))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_go_in_and_feature_names_come_out(frame, table):
+    X, y = table
+    names = [f"gene{j}" for j in range(X.shape[1])]
+    model = regressor().fit(frame(X, columns=names) if frame is pd.DataFrame else frame(X, schema=names), y)
+    assert list(model.feature_names_in_) == names
+    assert [model.feature_names_in_[j] for j in model.support_] == ["gene1", "gene4"]
+
+
+def test_the_intercept_is_found_and_the_target_range_may_be_off_centre(table):
+    X, y = table
+    model = regressor(target_bound=(2.0, 8.0)).fit(X, y + 5)
+    assert abs(model.intercept_ - 5) < 0.1
+    assert abs(model.coef_[1] - 2) < 0.1
+
+
+def test_per_column_feature_bounds_clip_each_column_to_its_own(table):
+    X, y = table
+    model = regressor(feature_bound=[1.0, 1, 1, 1, 1, 1]).fit(X, y)
+    assert np.array_equal(model.coef_, regressor(feature_bound=1.0).fit(X, y).coef_)
+
+
+# -- what may not come in: an error that says what to do, before a vault is opened ----------------------------------
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": 0}, ("epsilon=0", "above 0")),
+        ({"epsilon": -1.0}, ("epsilon=-1.0", "above 0")),
+        ({"epsilon": "one"}, ("epsilon='one'", "number")),
+        ({"delta": 0.0}, ("delta=0.0", "None for 1/n^2")),
+        ({"delta": 1.0}, ("delta=1.0", "None for 1/n^2")),
+        ({"sparsity": 0}, ("sparsity=0", "at least 1")),
+        ({"sparsity": 7}, ("sparsity=7", "at most 6")),
+        ({"sparsity": 2.5}, ("sparsity=2.5", "whole number")),
+        ({"feature_bound": None}, ("feature_bound=None", "give at least one")),
+        ({"feature_bound": -1.0}, ("feature_bound=-1.0", "positive")),
+        ({"feature_bound": [1.0, 2.0]}, ("2 values", "6 columns")),
+        ({"row_bound": NAN}, ("row_bound=nan", "positive")),
+        ({"target_bound": None}, ("target_bound=None", "give the public range")),
+        ({"target_bound": (3, 1)}, ("target_bound=(3.0, 1.0)", "low < high")),
+        ({"algorithm": "magic"}, ("algorithm='magic'", "'dp-ight'")),
+        ({"algorithm": DPIGHT}, ("algorithm=", "instance")),
+        ({"algorithm": "ight"}, ("algorithm='ight'", "float('inf')")),
+        ({"adjacency": "both"}, ("adjacency='both'", "'replace-one'")),
+        ({"n_public": 2000}, ("n_public=2000", "add-remove")),
+        ({"adjacency": "add-remove", "n_public": 10}, ("n_public=10", "factor of two")),
+    ],
+)
+def test_bad_parameters_are_named_with_value_and_remedy_before_any_row_is_held(change, words, table, monkeypatch):
+    monkeypatch.setattr(CentralVault, "__init__", _never)
+    with pytest.raises(ValueError) as error:  # noqa: PT011  (the words are the match)
+        regressor(**change).fit(*table)
+    for word in words:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "words"),
+    [
+        (lambda X, y: (np.where(X > 0.9, NAN, X), y), ValueError, ("X", "NaN")),
+        (lambda X, y: (np.where(X > 0.9, INF, X), y), ValueError, ("X", "infinity")),
+        (lambda X, y: (X, np.where(y > 1, NAN, y)), ValueError, ("y", "NaN")),
+        (lambda X, y: (X[:10], y), ValueError, ("inconsistent", "10")),
+        (lambda X, y: (X.ravel(), y), ValueError, ("2D",)),
+        (lambda X, y: (X[:1], y[:1]), ValueError, ("1 sample",)),
+        (lambda X, y: (pd.DataFrame(X).assign(city="Paris"), y), ValueError, ("'city'", "one-hot")),
+        (lambda X, y: (pl.DataFrame({"a": X[:, 0], "city": ["Paris"] * len(X)}), y), ValueError, ("'city'", "one-hot")),
+        (lambda X, y: (np.array([["a", "b"]] * 5), y[:5]), ValueError, ("column 0", "one-hot")),
+    ],
+)
+def test_bad_data_is_refused_before_any_row_is_held(spoil, error, words, table, monkeypatch):
+    monkeypatch.setattr(CentralVault, "__init__", _never)
+    with pytest.raises(error) as caught:
+        regressor().fit(*spoil(*table))
+    for word in words:
+        assert word in str(caught.value)
+    assert "Paris" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "words"),
+    [
+        (lambda y: np.ones(len(y)), None, ("1 class(es) in y", "classes=[0, 1]")),
+        (lambda y: np.digitize(y, [-1, 1]), None, ("3 class(es)", "Only binary")),
+        (lambda y: y > 0, [0, 1, 2], ("classes=[0, 1, 2]", "give two")),
+        (lambda y: np.where(y > 0, "a", "b"), ["a", "c"], ("classes=['a', 'c']", "add it")),
+    ],
+)
+def test_unfit_class_labels_are_refused(labels, classes, words, table, monkeypatch):
+    monkeypatch.setattr(CentralVault, "__init__", _never)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        classifier(classes=classes).fit(table[0], labels(table[1]))
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_sample_weight_is_rejected_clearly(make, table):
+    X, y = table
+    with pytest.raises(TypeError, match=r"sample_weight is not supported.*sensitivity"):
+        make().fit(X, _labels(make, y), sample_weight=np.ones(len(X)))
+
+
+# -- what the certificate says ----------------------------------------------------------------------------------
+
+
+def test_a_plain_regression_is_proved(table):
+    certificate = regressor(random_state=None).fit(*table).certificate_
+    assert (certificate.grade, certificate.epsilon, certificate.delta) == ("proved", 4.0, 2000**-2.0)
+    assert certificate.verify()
+
+
+@pytest.mark.parametrize(
+    ("model", "word"),
+    [
+        (regressor(random_state=1), "random_state"),
+        (regressor(random_state=None, adjacency="add-remove"), "n_public"),
+        (classifier(random_state=None), "class labels"),
+    ],
+)
+def test_what_had_to_be_assumed_makes_the_grade_conditional(model, word, table):
+    X, y = table
+    certificate = model.fit(X, y > 0 if isinstance(model, SparseClassifier) else y).certificate_
+    assert certificate.grade == "conditional"
+    assert any(word in assumption for assumption in certificate.assumptions)
+
+
+def test_declared_public_facts_make_it_proved_again(table):
+    X, y = table
+    counted = regressor(random_state=None, adjacency="add-remove", n_public=1990).fit(X, y).certificate_
+    labelled = classifier(random_state=None, classes=[False, True]).fit(X, y > 0).certificate_
+    assert counted.grade == labelled.grade == "proved"
+    assert counted.n_samples == 1990
+
+
+def test_infinite_epsilon_is_loud_and_certifies_nothing(table):
+    with pytest.warns(PrivacyWarning, match="privacy is OFF"):
+        model = regressor(epsilon=INF).fit(*table)
+    assert model.certificate_.epsilon is None
+    assert model.certificate_.grade == "none"
+
+
+def test_a_delta_that_allows_publishing_rows_is_warned_about(table):
+    with pytest.warns(PrivacyWarning, match="E-4"):
+        regressor(delta=0.01).fit(*table)
+
+
+def test_the_plan_needs_no_data_and_is_the_one_that_runs(table):
+    model = regressor()
+    planned = model.plan(n_samples=2000, n_features=6)
+    assert model.fit(*table).plan_ == planned
+
+
+# -- saving -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_a_saved_model_predicts_the_same_and_keeps_its_certificate(make, table, tmp_path):
+    X, y = table
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = make(feature_bound=[1.0] * 6, algorithm=DPIGHT(iterations=4)).fit(frame, _labels(make, y))
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert np.array_equal(loaded.predict(frame), model.predict(frame))
+    assert loaded.certificate_.to_json() == model.certificate_.to_json()
+    assert loaded.certificate_.verify()
+    assert list(loaded.feature_names_in_) == list("abcdef")
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"x\.json is not a model file"):
+        load_model(tmp_path / "x.json")
+
+
+def _labels(make, y):
+    return np.where(y > 0, "high", "low") if make is classifier else y
+
+
+def _never(*_args, **_kwargs):
+    raise AssertionError("a vault was opened")

@@ -1,0 +1,87 @@
+"""Every loss has the derivative it says, clipped as it says, and stays convex and finite."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import log_loss, mean_squared_error
+
+from thresher.losses import LOSSES
+
+MARGINS = st.floats(-30, 30)
+LIMITS = st.sampled_from([1e-3, 0.1, 0.5, 0.999, 1.0, 2.0, math.inf]) | st.floats(1e-3, 10)
+TARGETS = {"squared": st.floats(-5, 5), "logistic": st.sampled_from([0.0, 1.0])}
+
+
+def value(loss, margin, target, limit):
+    return float(LOSSES[loss].clipped_value(np.array([margin]), np.array([target]), np.array([limit]))[0])
+
+
+def residual(loss, margin, target):
+    return float(LOSSES[loss].residual(np.array([margin]), np.array([target]))[0])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), margin=MARGINS, limit=LIMITS)
+def test_the_clipped_loss_has_the_clipped_residual_as_its_derivative(loss, data, margin, limit):
+    target, h = data.draw(TARGETS[loss]), 1e-5
+    slope = (value(loss, margin + h, target, limit) - value(loss, margin - h, target, limit)) / (2 * h)
+    assert slope == pytest.approx(np.clip(residual(loss, margin, target), -limit, limit), abs=2e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), a=MARGINS, b=MARGINS, part=st.floats(0, 1), limit=LIMITS)
+def test_the_clipped_loss_is_convex(loss, data, a, b, part, limit):
+    target = data.draw(TARGETS[loss])
+    chord = part * value(loss, a, target, limit) + (1 - part) * value(loss, b, target, limit)
+    assert value(loss, part * a + (1 - part) * b, target, limit) <= chord + 1e-10 * (1 + chord)
+
+
+@pytest.mark.parametrize("limit", [1e-3, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("margin", [1e6, -1e6])
+@pytest.mark.parametrize(("loss", "target"), [("squared", 2.0), ("logistic", 0.0), ("logistic", 1.0)])
+def test_far_margins_cost_their_distance_times_the_limit(loss, target, margin, limit):
+    slope = np.clip(residual(loss, margin, target), -limit, limit)
+    assert value(loss, margin, target, limit) == pytest.approx(slope * margin, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("margin", [1e6, -1e6])
+def test_an_unclipped_logistic_loss_of_a_far_margin_is_its_softplus(margin):
+    assert value("logistic", margin, 0.0, math.inf) == max(margin, 0.0)
+
+
+def test_without_a_limit_the_squared_loss_is_half_the_squared_error():
+    rng = np.random.default_rng(0)
+    margin, target = rng.normal(size=50), rng.normal(size=50)
+    values = LOSSES["squared"].clipped_value(margin, target, np.full(50, np.inf))
+    assert values.mean() == pytest.approx(mean_squared_error(target, margin) / 2, rel=1e-12)
+
+
+def test_without_a_limit_the_logistic_loss_is_the_log_loss():
+    rng = np.random.default_rng(0)
+    margin, target = 3 * rng.normal(size=50), (rng.random(50) > 0.5).astype(float)
+    values = LOSSES["logistic"].clipped_value(margin, target, np.full(50, np.inf))
+    assert values.mean() == pytest.approx(log_loss(target, 1 / (1 + np.exp(-margin))), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(data=st.data(), a=MARGINS, b=MARGINS)
+def test_residuals_change_no_faster_than_the_stated_curvature(loss, data, a, b):
+    target = data.draw(TARGETS[loss])
+    change = abs(residual(loss, a, target) - residual(loss, b, target))
+    assert change <= LOSSES[loss].curvature * abs(a - b) * (1 + 1e-9) + 1e-14
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_stated_curvature_is_reached(loss):
+    steepest = (residual(loss, 1e-3, 0.0) - residual(loss, -1e-3, 0.0)) / 2e-3
+    assert steepest == pytest.approx(LOSSES[loss].curvature, rel=1e-5)
+
+
+@given(margin=st.floats(-1e6, 1e6), target=TARGETS["logistic"])
+def test_logistic_residuals_keep_their_stated_bound(margin, target):
+    assert abs(residual("logistic", margin, target)) <= LOSSES["logistic"].residual_bound

@@ -1,0 +1,401 @@
+"""Problem (public facts and how bad ones are refused), Plan (within budget or not at all), Meter (no answer unpaid)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from thresher.accounting import Cost, gaussian_epsilon
+from thresher.budget import Budget, BudgetExceeded
+from thresher.clipping import Bounds
+from thresher.plan import Answer, Meter, Plan, Problem
+from thresher.releases import ExactRelease, GaussianGradient, GaussianMinimiser, L2LaplaceMinimiser
+
+BUDGET = Budget(1.0, 1e-6)
+BOUNDS = Bounds(feature=1.0, target=(-1.0, 1.0))
+PROBLEM = Problem(n=100, d=5, sparsity=2, loss="squared", bounds=BOUNDS)
+
+
+def plan(*releases, budget=BUDGET, **fields):
+    return Plan("test", PROBLEM, budget, releases or (GaussianGradient.calibrated(budget, 3),), **fields)
+
+
+@dataclasses.dataclass(frozen=True)
+class FreeGradient(GaussianGradient):
+    """A look-alike that claims to cost nothing."""
+
+    def cost(self):
+        return Cost()
+
+
+# -- Problem: refusals ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.0, 1.5, "2", None, True, math.nan])
+@pytest.mark.parametrize("name", ["n", "d", "sparsity"])
+def test_counts_must_be_positive_whole_numbers(name, value):
+    with pytest.raises(ValueError, match="whole number of at least 1") as refusal:
+        dataclasses.replace(PROBLEM, **{name: value})
+    assert f"{name}={value!r}" in str(refusal.value)
+
+
+def test_sparsity_above_the_number_of_columns_is_refused_and_the_largest_is_named():
+    with pytest.raises(ValueError, match=r"sparsity=6 .* ask for at most 5"):
+        dataclasses.replace(PROBLEM, sparsity=6)
+
+
+def test_a_sparsity_of_all_columns_is_allowed():
+    assert dataclasses.replace(PROBLEM, sparsity=np.int64(5)).sparsity == 5
+
+
+@pytest.mark.parametrize("loss", ["hinge", "Squared", "", None])
+def test_an_unknown_loss_is_refused_and_the_known_ones_are_listed(loss):
+    with pytest.raises(ValueError, match="must be one of 'squared', 'logistic'") as refusal:
+        dataclasses.replace(PROBLEM, loss=loss)
+    assert f"loss={loss!r}" in str(refusal.value)
+
+
+def test_the_squared_loss_needs_a_target_bound():
+    with pytest.raises(ValueError, match=r"target_bound=None: give the public range of the target"):
+        dataclasses.replace(PROBLEM, bounds=Bounds(feature=1.0))
+
+
+def test_the_logistic_loss_needs_no_target_bound():
+    assert dataclasses.replace(PROBLEM, loss="logistic", bounds=Bounds(feature=1.0)).target_radius == 1.0
+
+
+def test_one_feature_bound_per_column_or_one_for_all():
+    with pytest.raises(ValueError, match=r"feature_bound has 3 values for 5 columns; give one number or one per column"):
+        dataclasses.replace(PROBLEM, bounds=Bounds(feature=(1.0, 1.0, 1.0), target=(-1.0, 1.0)))
+
+
+def test_some_bound_on_the_rows_is_needed():
+    with pytest.raises(ValueError, match=r"feature_bound=None and row_bound=None: give at least one"):
+        Bounds(target=(-1.0, 1.0))
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0, math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(("field", "name"), [("feature", "feature_bound"), ("row", "row_bound")])
+def test_bounds_must_be_positive_and_finite(field, name, bound):
+    with pytest.raises(ValueError, match="positive finite number, taken from public knowledge") as refusal:
+        Bounds(**{field: bound})
+    assert f"{name}={bound!r}" in str(refusal.value)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_one_bad_column_bound_is_enough_to_refuse(bad):
+    with pytest.raises(ValueError, match=f"feature_bound={bad!r}"):
+        Bounds(feature=(1.0, bad, 1.0))
+
+
+@pytest.mark.parametrize("target", [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.nan), (-math.inf, 1.0)])
+def test_target_bounds_must_be_an_ordered_finite_pair(target):
+    with pytest.raises(ValueError, match=r"pair \(low, high\) with low < high") as refusal:
+        Bounds(feature=1.0, target=target)
+    assert f"target_bound={target!r}" in str(refusal.value)
+
+
+# -- Problem: derived facts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bounds", "norm"),
+    [
+        (Bounds(feature=2.0, target=(-1, 1)), 2 * math.sqrt(5)),
+        (Bounds(row=3.0, target=(-1, 1)), 3.0),
+        (Bounds(feature=2.0, row=3.0, target=(-1, 1)), 3.0),
+        (Bounds(feature=1.0, row=3.0, target=(-1, 1)), math.sqrt(5)),
+        (Bounds(feature=(1.0, 2.0, 2.0, 4.0, 12.0), target=(-1, 1)), 13.0),
+    ],
+)
+def test_the_row_norm_is_the_smallest_the_bounds_prove(bounds, norm):
+    assert dataclasses.replace(PROBLEM, bounds=bounds, intercept=False).row_norm == pytest.approx(norm)
+
+
+@pytest.mark.parametrize("bound", [0.1, 1.0, 7.0])
+def test_the_intercept_column_is_a_quarter_of_the_row_bound_and_part_of_the_row_norm(bound):
+    problem = dataclasses.replace(PROBLEM, bounds=Bounds(row=bound, target=(-1, 1)))
+    assert problem.intercept_column == bound / 4
+    assert problem.row_norm == pytest.approx(bound * math.sqrt(1 + 1 / 16))
+
+
+@pytest.mark.parametrize(("intercept", "dimension"), [(True, 6), (False, 5)])
+def test_the_intercept_adds_one_coordinate(intercept, dimension):
+    problem = dataclasses.replace(PROBLEM, intercept=intercept)
+    assert problem.dimension == dimension
+    np.testing.assert_array_equal(problem.origin(), np.zeros(dimension))
+
+
+@pytest.mark.parametrize(("intercept", "centre", "radius"), [(True, 5.0, 5.0), (False, 0.0, 10.0)])
+def test_targets_are_centred_only_if_an_intercept_can_give_the_centre_back(intercept, centre, radius):
+    problem = dataclasses.replace(PROBLEM, bounds=Bounds(feature=1.0, target=(0, 10)), intercept=intercept)
+    assert (problem.target_centre, problem.target_radius) == (centre, radius)
+
+
+def test_the_radius_of_an_uncentred_range_is_its_farther_end():
+    problem = dataclasses.replace(PROBLEM, bounds=Bounds(feature=1.0, target=(-20, 10)), intercept=False)
+    assert problem.target_radius == 20
+
+
+@pytest.mark.parametrize(("loss", "curvature", "residual"), [("squared", 1.0, math.inf), ("logistic", 0.25, 1.0)])
+def test_the_loss_gives_curvature_and_residual_bound(loss, curvature, residual):
+    problem = dataclasses.replace(PROBLEM, loss=loss)
+    assert (problem.curvature, problem.residual_bound) == (curvature, residual)
+
+
+@pytest.mark.parametrize("field", ["n", "d", "sparsity", "loss", "bounds", "intercept"])
+def test_a_problem_cannot_be_changed(field):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(PROBLEM, field, None)
+
+
+# -- Plan -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_costs_what_its_releases_cost_together():
+    releases = GaussianGradient(times=4, sd_per_sensitivity=20.0), GaussianMinimiser(times=1, sd_per_sensitivity=10.0)
+    made = plan(*releases)
+    assert made.cost.mu_squared == pytest.approx(4 / 400 + 1 / 100)
+    assert made.epsilon == pytest.approx(gaussian_epsilon(math.sqrt(0.02), 1e-6), rel=1e-9)
+
+
+def test_a_plan_may_use_the_whole_budget():
+    assert plan().epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("excess", [1.001, 2.0])
+def test_a_plan_over_budget_is_refused_with_both_numbers(excess):
+    release = GaussianGradient.calibrated(Budget(excess, BUDGET.delta), 3)
+    with pytest.raises(BudgetExceeded, match=rf"cost epsilon={excess:g} at delta=1e-06, more than the budget's 1$"):
+        plan(release)
+
+
+def test_two_releases_that_each_fit_but_not_together_are_refused():
+    release = GaussianGradient.calibrated(BUDGET, 3)
+    with pytest.raises(BudgetExceeded):
+        plan(release, GaussianMinimiser.calibrated(BUDGET, 1))
+
+
+def test_the_same_release_listed_twice_is_paid_twice():
+    release = GaussianGradient.calibrated(BUDGET, 3)
+    with pytest.raises(BudgetExceeded):
+        plan(release, release)
+
+
+def test_a_printed_calibration_may_be_over_budget_and_says_its_real_cost():
+    made = plan(GaussianGradient.calibrated(Budget(5.0, BUDGET.delta), 3), calibration="printed")
+    assert made.epsilon == pytest.approx(5.0)
+
+
+def test_an_exact_release_fits_no_finite_budget():
+    with pytest.raises(BudgetExceeded, match="epsilon=inf"):
+        plan(ExactRelease(times=1, question="gradient"), budget=Budget(1e9, 0.5))
+
+
+def test_an_exact_release_fits_an_infinite_budget():
+    made = plan(ExactRelease(times=1, question="gradient"), budget=Budget(math.inf, 1e-6))
+    assert made.epsilon == math.inf
+
+
+@pytest.mark.parametrize("calibration", ["proved", "printed"])
+def test_a_look_alike_release_with_a_price_of_its_own_is_refused(calibration):
+    release = FreeGradient(times=3, sd_per_sensitivity=0.1)
+    with pytest.raises(TypeError, match="not a release priced by thresher"):
+        plan(release, calibration=calibration)
+
+
+def test_anything_else_among_the_releases_is_refused():
+    with pytest.raises(TypeError, match="not a release priced by thresher"):
+        plan("gradient")
+
+
+def test_settings_cannot_be_written():
+    with pytest.raises(TypeError):
+        plan(settings={"step": 0.1}).settings["step"] = 0.2
+
+
+def test_settings_do_not_follow_the_dict_they_came_from():
+    given = {"step": 0.1}
+    made = plan(settings=given)
+    given["step"] = 0.2
+    assert made.settings["step"] == 0.1
+
+
+@pytest.mark.parametrize("field", ["algorithm", "problem", "budget", "releases", "settings", "calibration", "notes"])
+def test_a_plan_cannot_be_changed(field):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(plan(), field, None)
+
+
+@pytest.mark.parametrize("calibration", ["proved", "printed"])
+def test_a_plan_survives_pickle(calibration):
+    made = plan(settings={"step": 0.1, "rounds": 3}, notes=("a note",), calibration=calibration)
+    back = pickle.loads(pickle.dumps(made))
+    assert back == made
+    with pytest.raises(TypeError):
+        back.settings["step"] = 0.2
+
+
+def test_unpickling_prices_the_plan_again():
+    made = plan(GaussianGradient.calibrated(Budget(5.0, BUDGET.delta), 3), calibration="printed")
+    rebuild, fields = made.__reduce__()
+    with pytest.raises(BudgetExceeded):
+        rebuild(*("proved" if field == "printed" else field for field in fields))
+
+
+# -- Meter ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def release():
+    return GaussianGradient.calibrated(BUDGET, 3)
+
+
+@pytest.fixture
+def meter(release):
+    return Meter(plan(release))
+
+
+def spend(meter, release, uses):
+    for _ in range(uses):
+        meter.charge(release, release.question)
+
+
+def test_every_planned_answer_may_be_asked(meter, release):
+    spend(meter, release, 3)
+    assert meter.exhausted()
+
+
+def test_a_meter_with_answers_left_is_not_exhausted(meter, release):
+    spend(meter, release, 2)
+    assert not meter.exhausted()
+
+
+def test_asking_once_too_often_is_refused(meter, release):
+    spend(meter, release, 3)
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded, match="used up; nothing was answered"):
+            meter.charge(release, "gradient")
+
+
+def test_an_unplanned_release_is_refused(meter):
+    stranger = L2LaplaceMinimiser(times=1, epsilon=1e-3)
+    with pytest.raises(BudgetExceeded, match="not in the plan; nothing was answered"):
+        meter.charge(stranger, "minimiser")
+
+
+@pytest.mark.parametrize("factor", [0.5, 1 - 1e-15, 2.0])
+def test_a_release_with_another_multiplier_is_refused(meter, release, factor):
+    other = dataclasses.replace(release, sd_per_sensitivity=release.sd_per_sensitivity * factor)
+    with pytest.raises(BudgetExceeded, match="not in the plan"):
+        meter.charge(other, "gradient")
+
+
+def test_a_release_with_other_times_is_refused(meter, release):
+    with pytest.raises(BudgetExceeded, match="not in the plan"):
+        meter.charge(dataclasses.replace(release, times=4), "gradient")
+
+
+def test_a_release_of_another_kind_with_equal_numbers_is_refused(meter, release):
+    with pytest.raises(BudgetExceeded, match="not in the plan"):
+        meter.charge(GaussianMinimiser(release.times, release.sd_per_sensitivity), "minimiser")
+
+
+def test_a_release_pays_only_for_its_own_question(meter, release):
+    with pytest.raises(BudgetExceeded, match="pays for a gradient, not for a minimiser"):
+        meter.charge(release, "minimiser")
+
+
+def test_a_refused_question_costs_nothing(meter, release):
+    with pytest.raises(BudgetExceeded):
+        meter.charge(release, "minimiser")
+    spend(meter, release, 3)
+    assert meter.exhausted()
+
+
+def test_an_equal_release_pays_like_the_planned_one(meter, release):
+    meter.charge(dataclasses.replace(release), "gradient")
+    spend(meter, release, 2)
+    assert meter.exhausted()
+
+
+def test_a_release_planned_twice_may_be_used_twice_as_often():
+    release = GaussianGradient.calibrated(BUDGET, 2, share=0.5)
+    meter = Meter(plan(release, release))
+    spend(meter, release, 4)
+    with pytest.raises(BudgetExceeded):
+        meter.charge(release, "gradient")
+
+
+def test_two_meters_of_one_plan_count_apart(release):
+    made = plan(release)
+    spend(Meter(made), release, 3)
+    assert not Meter(made).exhausted()
+
+
+def test_answers_are_recorded_in_order(meter, release):
+    answers = [Answer(release, clip=1.0, sensitivity=0.02, scale=scale) for scale in (0.1, 0.2)]
+    for answer in answers:
+        meter.record(answer)
+    assert meter.answers == tuple(answers)
+
+
+def test_many_threads_get_exactly_the_planned_number_of_answers():
+    times, workers = 500, 16
+    release = GaussianGradient.calibrated(BUDGET, times)
+    meter = Meter(plan(release))
+    start = threading.Barrier(workers)
+
+    def ask(_):
+        start.wait()
+        paid = 0
+        for _ in range(2 * times // workers):
+            try:
+                meter.charge(release, "gradient")
+            except BudgetExceeded:
+                continue
+            paid += 1
+        return paid
+
+    with ThreadPoolExecutor(workers) as pool:
+        assert sum(pool.map(ask, range(workers))) == times
+    assert meter.exhausted()
+
+
+# -- known gaps -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.xfail(strict=True, reason="only the exact word 'proved' is checked against the budget")
+def test_an_unknown_calibration_is_refused():
+    with pytest.raises((ValueError, BudgetExceeded)):
+        plan(GaussianGradient.calibrated(Budget(5.0, BUDGET.delta), 3), calibration="Proved")
+
+
+@pytest.mark.xfail(strict=True, reason="releases given as a list stay a list and can grow after the check")
+def test_releases_cannot_be_added_after_the_plan_was_priced():
+    cheap = [GaussianGradient.calibrated(BUDGET, 3)]
+    made = Plan("test", PROBLEM, BUDGET, cheap)
+    cheap.append(GaussianGradient(times=1, sd_per_sensitivity=0.01))
+    assert made.epsilon <= BUDGET.epsilon
+
+
+@pytest.mark.xfail(strict=True, reason="the meter trusts the equality of whatever it is handed")
+def test_a_look_alike_that_claims_to_equal_a_planned_release_is_refused(meter, release):
+    class Quiet(GaussianGradient):
+        __hash__ = GaussianGradient.__hash__
+
+        def __eq__(self, other):
+            return True
+
+        @property
+        def multiplier(self):
+            return 0.0
+
+    with pytest.raises((BudgetExceeded, TypeError)):
+        meter.charge(Quiet(release.times, release.sd_per_sensitivity), "gradient")

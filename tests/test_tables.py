@@ -1,0 +1,55 @@
+"""Reading files: what is refused, and that no cell value leaks into a message."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from thresher.tables import read_table
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ("is empty",)),
+        ("a,b\n1,secret\n", ("column 'b'", "one-hot")),
+        ("a,b\n1,\n", ("column 'b'", "missing values")),
+        ("a,b\n1,2,3\n", ("2 column names", "3 columns")),
+        ("a,b\n1,2\n1\n", ("t.csv",)),
+    ],
+)
+def test_a_broken_csv_is_refused_by_column_without_its_values(text, words, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        read_table(tmp_path / "t.csv", None)
+    for word in words:
+        assert word in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_quoted_names_with_commas_and_a_byte_order_mark_are_read(tmp_path):
+    (tmp_path / "t.csv").write_text('\ufeff"age, years",y\n"1.5",2\n3,4\n', encoding="utf-8")
+    table = read_table(tmp_path / "t.csv", "y")
+    assert table.names == ["age, years"]
+    assert table.X.tolist() == [[1.5], [3.0]]
+    assert table.y.tolist() == [2.0, 4.0]
+
+
+def test_only_takes_the_named_columns_in_order(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c\n1,2,text\n")
+    assert read_table(tmp_path / "t.csv", None, only=["b", "a"]).X.tolist() == [[2.0, 1.0]]
+    with pytest.raises(ValueError, match="column 'z' of the model is not in the table"):
+        read_table(tmp_path / "t.csv", None, only=["z"])
+
+
+def test_a_dense_npz_and_a_missing_array(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.eye(2), y=np.ones(2))
+    assert read_table(tmp_path / "t.npz", "y").X.shape == (2, 2)
+    with pytest.raises(ValueError, match=r"--target='z' is not in t\.npz"):
+        read_table(tmp_path / "t.npz", "z")
+
+
+def test_an_unknown_ending_lists_the_known_ones(tmp_path):
+    (tmp_path / "t.xls").write_text("x")
+    with pytest.raises(ValueError, match=r"t\.xls.*\.csv, \.parquet"):
+        read_table(tmp_path / "t.xls", None)
