@@ -1,6 +1,7 @@
 """Accuracy with public defaults on the papers' synthetic laws and, if the data folder is there, on three text sets.
 
-The constants of the defaults were chosen with the synthetic laws and IMDB in view; Reuters and 20 Newsgroups were not looked at.
+The constants of the defaults were chosen with the synthetic laws and IMDB in view; Reuters and 20 Newsgroups were
+not looked at. Prints the Markdown tables of the README.
 
 Run: ./dev accuracy
 """
@@ -15,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy import sparse
 
 from thresher import PrivacyWarning, SparseClassifier, SparseRegressor
@@ -64,8 +63,8 @@ def tf_idf(path: Path, idf: Any) -> Any:
     return X
 
 
-def synthetic() -> Table:
-    table = Table("law (delta .01, mean of 20 draws)", "epsilon", *ALGORITHMS, "non-private IGHT")
+def synthetic() -> None:
+    row("law (delta .01, mean of 20 draws)", "epsilon", *ALGORITHMS, "non-private IGHT", header=True)
     laws = (
         ("DP-IGHT paper, n=d=1000, s=10", dp_ight_law(), {"row_bound": 20.0}, (2, 4, 10)),
         ("DPSL-KT paper, n=800, d=1000, s=10", dpsl_kt_law(), {"feature_bound": 1.0}, (0.8, 2, 5)),
@@ -74,46 +73,46 @@ def synthetic() -> Table:
         baseline = np.mean(relative_errors(law, float("inf"), "ight", **bounds))
         for epsilon in epsilons:
             cells = [relative_errors(law, epsilon, algorithm, **bounds) for algorithm in ALGORITHMS]
-            shown = [f"{np.mean(errors):.2f} (worst {max(errors):.2f})" for errors in cells]
-            table.add_row(name, str(epsilon), *shown, f"{baseline:.2f}")
-    table.title = "relative error (the zero model has 1)"
-    return table
+            row(name, epsilon, *(f"{np.mean(e):.2f} (worst {max(e):.2f})" for e in cells), f"{baseline:.2f}")
 
 
-def texts(folder: Path) -> Table:
-    table = Table("text (delta 1e-5, mean of 5)", "epsilon", *ALGORITHMS, "non-private IGHT", "majority")
+def accuracy(data: Any, epsilon: float, algorithm: str, seeds: int) -> str:
+    X, y, X_test, y_test, sparsity = data
+    start, scores = time.perf_counter(), []
+    for seed in range(seeds):
+        model = SparseClassifier(
+            sparsity, epsilon=epsilon, delta=1e-5, row_bound=1.0, algorithm=algorithm, random_state=seed
+        )
+        scores.append(model.fit(X, y).score(X_test, y_test))
+    return f"{np.mean(scores):.3f} ({(time.perf_counter() - start) / seeds:.1f} s)"
+
+
+def texts(folder: Path) -> None:
+    row("text (delta 1e-5, mean of 5)", "epsilon", *ALGORITHMS, "non-private IGHT", "majority class", header=True)
     for name, file, sparsity, positive in TEXTS:
         parts = [np.load(folder / f"{file}_{part}.npz") for part in ("train", "test")]
         X, X_test = (tf_idf(folder / f"{file}_{part}.npz", parts[0]["idf"]) for part in ("train", "test"))
         y, y_test = (positive(part) for part in parts)
+        data = (X, y, X_test, y_test, sparsity)
+        baseline = accuracy(data, float("inf"), "ight", 1)
+        for epsilon in (1, 2, 4, 8):
+            cells = [accuracy(data, epsilon, algorithm, SEEDS) for algorithm in ALGORITHMS]
+            row(name, epsilon, *cells, baseline, f"{max(np.mean(y_test), 1 - np.mean(y_test)):.3f}")
 
-        def accuracy(
-            epsilon: float, algorithm: str, seeds: int, *, fitted: Any = (X, y, X_test, y_test, sparsity)
-        ) -> str:
-            X, y, X_test, y_test, sparsity = fitted
-            start, scores = time.perf_counter(), []
-            for seed in range(seeds):
-                model = SparseClassifier(
-                    sparsity, epsilon=epsilon, delta=1e-5, row_bound=1.0, algorithm=algorithm, random_state=seed
-                )
-                scores.append(model.fit(X, y).score(X_test, y_test))
-            return f"{np.mean(scores):.3f} ({(time.perf_counter() - start) / seeds:.1f} s)"
 
-        baseline = accuracy(float("inf"), "ight", 1)
-        majority = f"{max(np.mean(y_test), 1 - np.mean(y_test)):.3f}"
-        for epsilon in (1.0, 2.0, 4.0, 8.0):
-            cells = (accuracy(epsilon, algorithm, SEEDS) for algorithm in ALGORITHMS)
-            table.add_row(name, str(epsilon), *cells, baseline, majority)
-    table.title = "test accuracy on unit tf-idf rows (seconds to fit and score)"
-    return table
+def row(*cells: object, header: bool = False) -> None:
+    print("|", " | ".join(map(str, cells)), "|")
+    if header:
+        print("|---" * len(cells) + "|")
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", PrivacyWarning)
-    console = Console(width=140)
-    console.print(synthetic())
-    data = Path(os.environ.get("THRESHER_DATA", ""))
-    if (data / "imdb_train.npz").exists():
-        console.print(texts(data))
+    print("Relative error ||theta - theta*|| / ||theta*|| (the zero model has 1):\n")
+    synthetic()
+    folder = Path(os.environ.get("THRESHER_DATA", ""))
+    if (folder / "imdb_train.npz").exists():
+        print("\nTest accuracy on unit tf-idf rows (seconds to fit and score):\n")
+        texts(folder)
     else:
-        console.print("Text skipped: set THRESHER_DATA to the folder that holds imdb_train.npz and the other sets.")
+        print("\nText skipped: set THRESHER_DATA to the folder that holds imdb_train.npz and the other sets.")

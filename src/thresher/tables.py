@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 __all__ = ["Table", "labels", "read_table", "reject_text"]
@@ -133,7 +132,7 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str]
     return Table(np.column_stack(features), y if y is None else labels(y), list(columns))
 
 
-def labels(values: Sequence[Any]) -> NDArray[Any]:
+def labels(values: ArrayLike) -> NDArray[Any]:
     """Targets or class labels as numbers where all of them are numbers, as they are otherwise."""
     column = np.asarray(values)
     try:

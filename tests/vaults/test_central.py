@@ -1,4 +1,4 @@
-"""The central vault: one row moves no answer by more than stated, the noise is as stated, nothing unplanned gets out."""
+"""The central vault: one row moves no answer by more than stated, the noise is as stated, only planned answers leave."""
 
 import copy
 import math
@@ -313,7 +313,7 @@ def test_gaussian_noise_has_the_stated_sd_and_not_one_a_quarter_off(question, ha
 
 
 def test_l2_laplace_noise_has_the_stated_scale_and_not_one_a_quarter_off():
-    """False alarms: 1e-9 with fresh seeds, none with these. Norms of 50 x 50 coordinates put 1.25 eleven sigmas away."""
+    """False alarms: 1e-9 with fresh seeds, none with these; 50 norms of 50 coordinates put 1.25 eleven sigmas away."""
     noise, sensitivity = noise_of(L2LaplaceMinimiser(1, epsilon=0.5), 50)
     assert l2_laplace_of_scale(noise, sensitivity / 0.5)
     assert not l2_laplace_of_scale(noise, sensitivity / 0.5 * 1.25)

@@ -1,0 +1,58 @@
+"""H_s keeps the s largest coefficients and the intercept, nothing else."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
+from thresher.clipping import Bounds
+from thresher.plan import Problem
+
+
+def problem(d, s, intercept=True):
+    return Problem(n=100, d=d, sparsity=s, loss="logistic", bounds=Bounds(row=1.0), intercept=intercept)
+
+
+@given(theta=arrays(np.float64, 8, elements=st.floats(-10, 10)), s=st.integers(1, 7))
+def test_the_s_largest_magnitudes_are_kept(theta, s):
+    kept = hard_threshold(theta, problem(7, s))
+    np.testing.assert_array_equal(np.sort(np.abs(kept[:7]))[7 - s :], np.sort(np.abs(theta[:7]))[7 - s :])
+    assert np.count_nonzero(kept[:7]) <= s
+
+
+@given(theta=arrays(np.float64, 8, elements=st.floats(-10, 10)), s=st.integers(1, 7))
+def test_what_is_kept_is_unchanged(theta, s):
+    kept = hard_threshold(theta, problem(7, s))
+    assert np.all((kept == theta) | (kept == 0))
+
+
+def test_the_intercept_stays_however_small():
+    assert hard_threshold(np.array([3.0, -5.0, 4.0, 1e-9]), problem(3, 1)).tolist() == [0, -5, 0, 1e-9]
+
+
+def test_without_an_intercept_the_last_coefficient_is_one_of_them():
+    assert hard_threshold(np.array([3.0, -5.0, 4.0]), problem(3, 1, intercept=False)).tolist() == [0, -5, 0]
+
+
+def test_as_many_as_there_are_columns_are_all_kept():
+    theta = np.array([3.0, -5.0, 4.0, 1.0])
+    assert hard_threshold(theta, problem(3, 3)).tolist() == theta.tolist()
+
+
+def test_the_input_is_not_modified():
+    theta = np.array([3.0, -5.0, 4.0, 1.0])
+    hard_threshold(theta, problem(3, 1))
+    assert theta.tolist() == [3, -5, 4, 1]
+
+
+def test_coefficients_below_the_floor_are_dropped_and_the_intercept_is_not():
+    assert hard_threshold(np.array([3.0, -5.0, 4.0, 0.1]), problem(3, 2), floor=4.5).tolist() == [0, -5, 0, 0.1]
+
+
+@pytest.mark.parametrize(("d", "s"), [(1000, 1), (1000, 10), (10_000, 100)])
+def test_the_noise_floor_is_just_above_the_sth_largest_of_d_noises(d, s):
+    noise = np.sort(np.abs(np.random.default_rng(0).normal(0, 2.0, (50, d))), axis=1)
+    typical = noise[:, d - s].mean()
+    assert typical < noise_floor(2.0, problem(d, s)) < 1.3 * typical
