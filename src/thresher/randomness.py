@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Context, Decimal
 from typing import Any, NoReturn
 
@@ -28,6 +29,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 GRID_STEPS = 2**28  # grid steps per standard deviation in hardened mode
+AHEAD_FROM = 2**14  # draws; a smaller batch is drawn faster than a thread is woken
 
 
 class NoiseSource:
@@ -45,6 +47,8 @@ class NoiseSource:
             key = int.from_bytes(check_random_state(random_state).bytes(16), "little")
         self._generator = np.random.Generator(AESCounter(key=key))
         self._process = os.getpid()
+        self._background: ThreadPoolExecutor | None = None
+        self._ahead: Future[Floats] | None = None
 
     @property
     def description(self) -> str:
@@ -72,13 +76,27 @@ class NoiseSource:
             return value, 0.0
         if not self.hardened:
             sd = multiplier * sensitivity
-            return value + sd * self._generator.standard_normal(value.shape), sd
+            noise = self._standard_normals(value.size).reshape(value.shape)
+            noise *= sd
+            noise += value
+            return noise, sd
         grid = 2.0 ** (math.floor(math.log2(multiplier * sensitivity)) - int(math.log2(GRID_STEPS)))
         widened = sensitivity + 2 * error + grid * math.sqrt(value.size)
         steps = math.ceil(multiplier * widened / grid)
         units = np.rint(np.clip(value / grid, -(2.0**61), 2.0**61)).astype(np.int64)
-        noise = self.rounded_gaussian(steps, value.size).reshape(value.shape)
-        return np.multiply(grid, units + noise, dtype=np.float64), steps * grid
+        units += self.rounded_gaussian(steps, value.size).reshape(value.shape)
+        return np.multiply(grid, units, dtype=np.float64), steps * grid
+
+    def _standard_normals(self, size: int) -> Floats:
+        """N(0, 1), of which the next batch of this size is drawn in the background while the vault computes."""
+        ahead, self._ahead = self._ahead, None
+        normals = None if ahead is None else ahead.result()
+        if normals is None or normals.size != size:
+            normals = self._generator.standard_normal(size)
+        if size >= AHEAD_FROM:
+            self._background = self._background or ThreadPoolExecutor(1)
+            self._ahead = self._background.submit(self._generator.standard_normal, size)
+        return normals
 
     def laplace(self, scale: float, size: int) -> Floats:
         """Independent Laplace(scale)."""
@@ -157,6 +175,8 @@ class NoiseSource:
     def _guard(self) -> None:
         if os.getpid() != self._process:
             raise RuntimeError("a noise source must not be used after a fork: two processes would share its noise")
+        if self._ahead is not None:
+            self._ahead.result()  # one thread at a time at the generator, so that the order of draws is fixed
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a noise source never leaves its process: it cannot be pickled or copied")

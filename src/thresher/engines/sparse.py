@@ -16,7 +16,7 @@ from thresher.clipping import row_norms
 
 Floats = NDArray[np.float64]
 
-BLOCKS, BLOCKS_FROM = 4, 500_000  # row blocks for X' r, from so many nonzeros on; below, threads do not pay
+BLOCKS, BLOCKS_FROM = 2, 500_000  # row blocks for X' r, from so many nonzeros on; below, threads do not pay
 
 
 class SparseEngine:
