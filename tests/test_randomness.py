@@ -14,6 +14,9 @@ import math
 import os
 import pickle
 import secrets
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import mpmath
@@ -31,7 +34,7 @@ DRAWS = 20_000
 POWER = [1 / 1.25, 1.0, 1.25]
 
 
-# -- one test of fit --------------------------------------------------------------------------------------------------
+# -- one test of fit ----------------------------------------------------------------------------------------------
 
 
 def fits(sample, law):
@@ -40,7 +43,7 @@ def fits(sample, law):
 
 
 def fits_rounded_normal(sample, sd):
-    """Chi-square: whether whole numbers could be rounded N(0, sd^2); cells of at least 10 expected draws, and two tails."""
+    """Chi-square: whether whole numbers could be rounded N(0, sd^2); two tails, cells of 10 expected draws or so."""
     edge = int(sd * stats.norm.isf(20 / len(sample)))
     cells = np.arange(-edge, edge + 1)
     inner = np.diff(stats.norm.cdf(np.append(cells - 0.5, edge + 0.5), scale=sd))
@@ -58,14 +61,18 @@ def l2_laplace_norms(source, scale, dimension=5):
     return [np.linalg.norm(source.l2_laplace(scale, dimension)) for _ in range(DRAWS // 4)]
 
 
+def large_rounded_gaussian(source, scale):
+    return source.rounded_gaussian(2**28, DRAWS) * (scale / 2**28)
+
+
 SAMPLERS = {
     "plain gaussian": (False, gaussian_noise, stats.norm),
     "hardened gaussian": (True, gaussian_noise, stats.norm),
     "laplace": (False, lambda source, scale: source.laplace(scale, DRAWS), stats.laplace),
     "gumbel": (False, lambda source, scale: source.gumbel(scale, DRAWS), stats.gumbel_r),
     "l2-laplace norm": (False, l2_laplace_norms, lambda scale: stats.gamma(5, scale=scale)),
-    "large rounded gaussian": (False, lambda source, scale: source.rounded_gaussian(2**28, DRAWS) * (scale / 2**28), stats.norm),
-}  # fmt: skip
+    "large rounded gaussian": (False, large_rounded_gaussian, stats.norm),
+}
 
 
 @pytest.mark.parametrize("wrong", POWER)
@@ -125,7 +132,7 @@ def test_rounded_gaussians_come_in_the_number_asked_for(size):
     assert NoiseSource(0).rounded_gaussian(5, size).shape == (size,)
 
 
-# -- l2 Laplace -------------------------------------------------------------------------------------------------------
+# -- l2 Laplace ---------------------------------------------------------------------------------------------------
 
 
 def test_l2_laplace_directions_are_uniform():
@@ -158,7 +165,7 @@ def test_l2_laplace_in_one_dimension_is_laplace():
     assert fits([source.l2_laplace(2.0, 1)[0] for _ in range(DRAWS // 4)], stats.laplace(scale=2.0))
 
 
-# -- ties are settled exactly -------------------------------------------------------------------------------------------
+# -- ties are settled exactly -------------------------------------------------------------------------------------
 
 
 class Words:
@@ -171,20 +178,15 @@ class Words:
         return self.words.pop(0)
 
 
-def settled(sd, k, j, t_bits, u_bits):
-    """What ``_settle`` decides for t and u given to 117 bits or more, 64 at a time after the first 53."""
-
-    def pieces(bits):
-        digits = f"{bits:b}".zfill(53 + 64 * math.ceil((bits.bit_length() - 53) / 64))
-        return digits[:53], [int(digits[i : i + 64], 2) for i in range(53, len(digits), 64)]
-
-    (t_head, t_tail), (u_head, u_tail) = pieces(t_bits), pieces(u_bits)
+def settled(sd, k, j, t_bits, u_bits, bits=117):
+    """What ``_settle`` decides for t and u known to ``bits`` bits: 53 at once, then 64 at a time."""
+    shifts = range(bits - 53 - 64, -1, -64)
     source = NoiseSource(0)
-    source._generator = Words(*(word for pair in zip(t_tail, u_tail, strict=True) for word in pair))
-    return source._settle(sd, k, j, math.ldexp(int(t_head, 2), -53), math.ldexp(int(u_head, 2), -53))
+    source._generator = Words(*(number >> shift & (2**64 - 1) for shift in shifts for number in (t_bits, u_bits)))
+    return source._settle(sd, k, j, *(math.ldexp(number >> (bits - 53), -53) for number in (t_bits, u_bits)))
 
 
-def acceptance(sd, k, j, t_bits, bits):
+def acceptance(sd, k, j, t_bits, bits=117):
     """0.8 * 2^k * exp(-(k + (j+t)/sd)^2/2) for t = t_bits / 2^bits, in whole units of 2^-bits, rounded down."""
     with mpmath.workprec(1000):
         x = k + (j + mpmath.mpf(t_bits) / 2**bits) / sd
@@ -192,59 +194,42 @@ def acceptance(sd, k, j, t_bits, bits):
 
 
 def proposals(seed, count):
-    """Random (sd, k, j) and t with 117 bits; the top bits are set so that no word is short."""
+    """Random sd up to 2^40, k, j, and 117 bits of t."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
-        sd = int(rng.integers(1, 2 ** int(rng.integers(1, 41))))
-        yield sd, int(rng.integers(0, 4)), int(rng.integers(0, sd)), int.from_bytes(rng.bytes(15), "big") >> 3 | 1 << 116
+        sd = int(rng.integers(1, 2 ** rng.integers(1, 41)))
+        yield sd, int(rng.integers(0, 4)), int(rng.integers(0, sd)), int.from_bytes(rng.bytes(15), "big") >> 3
 
 
 def test_settling_agrees_with_high_precision_on_random_proposals():
-    rng = np.random.default_rng(0)
-    verdicts = []
-    for proposal in proposals(1, 300):
-        u_bits = int.from_bytes(rng.bytes(15), "big") >> 3 | 1 << 116
-        verdicts.append(settled(*proposal, u_bits))
-        assert verdicts[-1] == (u_bits < acceptance(*proposal, 117))
-    assert {True, False} == set(verdicts)
-
-
-def tie_depths():
-    shallow = [pytest.param(depth, id=f"2^-{depth}") for depth in (41, 60, 80)]
-    reason = "unary minus, / and - in _settle round to the 28 digits of the caller's decimal context"
-    return shallow + [
-        pytest.param(depth, id=f"2^-{depth}", marks=pytest.mark.xfail(strict=True, reason=reason))
-        for depth in (100, 110)
-    ]
+    verdicts = set()
+    for (*proposal, t_bits), (*_, u_bits) in zip(proposals(1, 300), proposals(2, 300), strict=True):
+        verdict = settled(*proposal, t_bits, u_bits)
+        assert verdict == (u_bits < acceptance(*proposal, t_bits))
+        verdicts.add(verdict)
+    assert verdicts == {True, False}
 
 
 @pytest.mark.parametrize("side", [-1, 1])
-@pytest.mark.parametrize("depth", tie_depths())
+@pytest.mark.parametrize("depth", [41, 60, 80, 100, 110])
 def test_settling_agrees_with_high_precision_on_near_ties(depth, side):
     """u is put 2^-depth beside the acceptance probability."""
-    for sd, k, j, t_bits in proposals(depth, 50):
-        u_bits = acceptance(sd, k, j, t_bits, 117) + side * 2 ** (117 - depth)
-        if 1 << 64 < u_bits < 1 << 117:
-            assert settled(sd, k, j, t_bits, u_bits) == (side < 0)
+    for proposal in proposals(depth, 50):
+        assert settled(*proposal, acceptance(*proposal) + side * 2 ** (117 - depth)) == (side < 0)
 
 
-def test_settling_draws_further_bits_until_they_decide():
-    """The first 117 bits of u are those of the acceptance probability; only the second pair of words can tell."""
-    for sd, k, j, t_bits in proposals(7, 20):
-        longer = t_bits << 64
-        tie = acceptance(sd, k, j, longer, 181)
-        for side in (-1, 1):
-            u_bits = tie + side * 2**40
-            if u_bits >> 64 == tie >> 64 and 1 << 130 < u_bits < 1 << 181:
-                assert settled(sd, k, j, longer, u_bits) == (side < 0)
+@pytest.mark.parametrize("side", [-1, 1])
+def test_settling_draws_further_bits_until_they_decide(side):
+    """u and the acceptance probability agree in the first 117 bits; only a second pair of words can tell them apart."""
+    for *proposal, t_bits in proposals(7, 50):
+        tie = acceptance(*proposal, t_bits << 64, bits=181)
+        assert settled(*proposal, t_bits << 64, tie + side * 2**40, bits=181) == (side < 0)
 
 
 def test_settling_does_not_depend_on_the_callers_decimal_context():
-    for sd, k, j, t_bits in proposals(11, 20):
-        near = acceptance(sd, k, j, t_bits, 117) - 2 ** (117 - 35)
-        if 1 << 64 < near < 1 << 117:
-            with decimal.localcontext(decimal.Context(prec=6)):
-                assert settled(sd, k, j, t_bits, near)
+    with decimal.localcontext(decimal.Context(prec=6)):
+        for proposal in proposals(11, 50):
+            assert settled(*proposal, acceptance(*proposal) - 2 ** (117 - 35))
 
 
 class EveryProposalTies:
@@ -317,7 +302,7 @@ def test_a_clear_case_is_not_settled(monkeypatch, distance, accepted):
     assert len(source._propose(1, 1)) == accepted
 
 
-# -- gaussian answers -----------------------------------------------------------------------------------------------------
+# -- gaussian answers ---------------------------------------------------------------------------------------------
 
 
 def grid_of(sensitivity, multiplier):
@@ -415,7 +400,54 @@ def test_the_value_itself_is_left_alone(hardened):
     np.testing.assert_array_equal(value, np.arange(5.0))
 
 
-# -- the bits ----------------------------------------------------------------------------------------------------------------
+# -- batches drawn ahead of their question --------------------------------------------------------------------------
+
+SIZES = [DRAWS, DRAWS, 3, DRAWS, 2 * DRAWS, 2 * DRAWS, 1]
+
+
+def batches(source, sizes=SIZES):
+    return [source.gaussian(np.zeros(size), 1.0, 1.0)[0] for size in sizes]
+
+
+def test_no_noise_is_used_twice_whatever_the_sizes_asked_for():
+    noise = np.concatenate(batches(NoiseSource(17)))
+    assert len(np.unique(noise)) == len(noise) == sum(SIZES)
+
+
+@pytest.mark.parametrize("hardened", [False, True])
+def test_every_batch_is_standard_normal(hardened):
+    for batch in batches(NoiseSource(18, hardened=hardened)):
+        assert fits(batch, stats.norm)
+
+
+def test_the_order_of_draws_is_fixed_whatever_is_drawn_in_between():
+    def session():
+        source = NoiseSource(19)
+        return [*batches(source, [DRAWS, DRAWS]), source.laplace(1.0, 5), *batches(source), source.l2_laplace(1.0, 5)]
+
+    for one, two in zip(session(), session(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_many_threads_never_get_the_same_noise():
+    source, workers = NoiseSource(20), 8
+    start = threading.Barrier(workers)
+
+    def ask(_):
+        start.wait()
+        return [batch[:3].tobytes() for batch in batches(source, [DRAWS] * 10)]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            answers = [answer for answers in pool.map(ask, range(workers)) for answer in answers]
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(set(answers)) == len(answers) == 10 * workers
+
+
+# -- the bits -----------------------------------------------------------------------------------------------------
 
 ANSWERS = [
     # FIPS 197, appendix C.1
@@ -460,7 +492,7 @@ def test_the_zero_key_gives_the_well_known_first_block(monkeypatch):
     assert stream.random_raw(2).astype("<u8").tobytes().hex() == "66e94bd4ef8a2c3b884cfa59ca342b2e"
 
 
-# -- nobody else's bits --------------------------------------------------------------------------------------------------------
+# -- nobody else's bits -------------------------------------------------------------------------------------------
 
 DRAW = {
     "gaussian": lambda source: source.gaussian(np.zeros(4), 1.0, 1.0)[0],
@@ -487,8 +519,10 @@ def test_nothing_that_holds_a_source_can_leave_with_it(leave):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @each_draw
-def test_a_source_is_refused_after_a_fork(draw):
+@pytest.mark.parametrize("used", [0, DRAWS])
+def test_a_source_is_refused_after_a_fork(draw, used):
     source = NoiseSource(0)
+    source.gaussian(np.zeros(used), 1.0, 1.0)
     child = os.fork()
     if child == 0:  # exit codes: 0 refused, 1 drew noise, 2 something else
         code = 2
@@ -554,11 +588,11 @@ def test_no_state_shows_when_a_source_is_printed():
         assert f"{number:x}" not in shown
 
 
-# -- the only place -------------------------------------------------------------------------------------------------------------
+# -- the only place -----------------------------------------------------------------------------------------------
 
 PACKAGE = Path(thresher.__file__).parent
 MAY_DRAW = {"randomness.py", "datasets.py"}  # datasets.py makes synthetic data; it never sees private rows
-RANDOM_MODULES = {"random", "secrets", "randomgen", "numpy.random", "uuid"}
+RANDOM_MODULES = {"random", "secrets", "randomgen", "numpy.random"}
 
 
 def names_used(source):
@@ -583,8 +617,17 @@ def randomness_in(source):
 
 @pytest.mark.parametrize(
     "code",
-    ["import random", "import secrets as s", "from random import gauss", "from numpy import random", "np.random.normal()"]
-    + ["import numpy.random", "from numpy.random import default_rng", "os.urandom(8)", "from randomgen import PCG64"],
+    [
+        "import random",
+        "import secrets as s",
+        "from random import gauss",
+        "from numpy import random",
+        "np.random.normal()",
+        "import numpy.random",
+        "from numpy.random import default_rng",
+        "os.urandom(8)",
+        "from randomgen import PCG64",
+    ],
 )
 def test_the_search_for_randomness_finds_it(code):
     assert randomness_in(code)

@@ -26,7 +26,9 @@ __all__ = [
     "zcdp_rho",
 ]
 
-ORDERS: NDArray[np.float64] = 1 + np.geomspace(1e-3, 1e5, 400)
+Floats = NDArray[np.float64]
+
+ORDERS: Floats = 1 + np.geomspace(1e-3, 1e5, 400)
 """The Renyi orders on which mixed plans are composed; any finite set of orders gives a valid bound."""
 
 _SQRT2 = math.sqrt(2)
@@ -57,7 +59,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Smallest epsilon with which a Gaussian release of sensitivity/sd = ``mu`` is (epsilon, delta)-DP."""
     _check_delta(delta)
-    if math.isinf(mu):
+    if not mu < math.inf:
         return math.inf
     if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
@@ -82,16 +84,19 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 # -- zCDP and RDP -----------------------------------------------------------------------------------------------
 
 
-def _epsilon_of_orders(alpha: NDArray[np.float64], rdp: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
-    """rdp + log(1-1/alpha) - (log delta + log alpha)/(alpha-1) (Canonne, Kamath, Steinke 2020, Prop. 12)."""
-    epsilon: NDArray[np.float64] = rdp + np.log1p(-1 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1)
-    return epsilon
+def _proofs(beyond: Floats, rdp: Floats, delta: float) -> Floats:
+    """rdp + log(1-1/a) - (log delta + log a)/(a-1) at orders a = 1 + beyond: each order proves an epsilon.
+
+    Canonne, Kamath and Steinke 2020, Proposition 12, written so that orders next to 1 lose no digits.
+    """
+    proofs = rdp + np.log(beyond) - np.log1p(beyond) - (math.log(delta) + np.log1p(beyond)) / beyond
+    return np.where(np.isnan(proofs), np.inf, proofs)
 
 
-def rdp_epsilon(orders: NDArray[np.float64], rdp: NDArray[np.float64], delta: float) -> float:
+def rdp_epsilon(orders: Floats, rdp: Floats, delta: float) -> float:
     """Smallest epsilon that a Renyi curve given at ``orders`` proves at ``delta``."""
     _check_delta(delta)
-    return max(0.0, float(np.min(_epsilon_of_orders(orders, rdp, delta))))
+    return max(0.0, float(np.min(_proofs(orders - 1, rdp, delta))))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -99,16 +104,16 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     _check_delta(delta)
     if rho <= 0:
         return 0.0
-    if math.isinf(rho):
+    if not rho < math.inf:
         return math.inf
-    # Near the optimum (alpha-1)^2 ~ log(1/delta)/rho; three nested grids around it reach machine precision,
-    # and every order is a valid bound, so a coarse search could only overstate the cost.
+    # Near the optimum (a-1)^2 ~ log(1/delta)/rho; nested grids around it reach machine precision, and as every order
+    # is a valid proof a coarse search could only overstate the cost.
     centre, width = 0.5 * math.log(max(-math.log(delta), 1e-3) / rho), 12.0
     best = math.inf
     for _ in range(8):
         logs = np.linspace(centre - width, centre + width, 65)
-        alpha = 1 + np.exp(logs)
-        values = _epsilon_of_orders(alpha, rho * alpha, delta)
+        beyond = np.exp(logs)
+        values = _proofs(beyond, rho * (1 + beyond), delta)
         at = int(np.argmin(values))
         best = min(best, float(values[at]))
         centre, width = float(logs[at]), width / 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Real
 
 __all__ = ["Adjacency", "Budget", "BudgetExceeded", "PrivacyWarning"]
 
@@ -58,6 +59,8 @@ class Budget:
             raise ValueError(
                 f"delta={self.delta!r} must lie strictly between 0 and 1; use a value far below 1/n, or None for 1/n^2"
             )
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        object.__setattr__(self, "delta", float(self.delta))
         try:
             object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
         except ValueError:
@@ -70,4 +73,4 @@ class Budget:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -147,5 +148,5 @@ def _ratio(bound: float, norms: Floats) -> Floats:
 
 
 def _check_bound(name: str, value: float | None) -> None:
-    if value is not None and not (0 < value < math.inf):
+    if value is not None and not (isinstance(value, Real) and 0 < value < math.inf):
         raise ValueError(f"{name}={value!r} must be a positive finite number, taken from public knowledge")

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        object.__setattr__(self, "releases", tuple(self.releases))
+        if self.calibration not in get_args(Calibration):
+            raise ValueError(f"calibration={self.calibration!r} must be one of {', '.join(get_args(Calibration))}")
         for release in self.releases:
             if not is_priced_here(release):
                 raise TypeError(f"{release!r} is not a release priced by thresher.releases, so it cannot be planned")
@@ -161,7 +164,7 @@ class Meter:
     def charge(self, release: Release, question: str) -> None:
         """Pay for one answer to ``question`` with ``release``, or raise :class:`BudgetExceeded`."""
         with self._lock:
-            if release not in self._left:
+            if not is_priced_here(release) or release not in self._left:
                 raise BudgetExceeded(f"{release!r} is not in the plan; nothing was answered")
             if release.question != question:
                 raise BudgetExceeded(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Context, Decimal
 from typing import Any, NoReturn
@@ -47,6 +48,7 @@ class NoiseSource:
             key = int.from_bytes(check_random_state(random_state).bytes(16), "little")
         self._generator = np.random.Generator(AESCounter(key=key))
         self._process = os.getpid()
+        self._lock = threading.Lock()
         self._background: ThreadPoolExecutor | None = None
         self._ahead: Future[Floats] | None = None
 
@@ -89,14 +91,15 @@ class NoiseSource:
 
     def _standard_normals(self, size: int) -> Floats:
         """N(0, 1), of which the next batch of this size is drawn in the background while the vault computes."""
-        ahead, self._ahead = self._ahead, None
-        normals = None if ahead is None else ahead.result()
-        if normals is None or normals.size != size:
-            normals = self._generator.standard_normal(size)
-        if size >= AHEAD_FROM:
-            self._background = self._background or ThreadPoolExecutor(1)
-            self._ahead = self._background.submit(self._generator.standard_normal, size)
-        return normals
+        with self._lock:  # a batch must never be handed out twice
+            normals = None if self._ahead is None else self._ahead.result()
+            self._ahead = None
+            if normals is None or normals.size != size:
+                normals = self._generator.standard_normal(size)
+            if size >= AHEAD_FROM:
+                self._background = self._background or ThreadPoolExecutor(1)
+                self._ahead = self._background.submit(self._generator.standard_normal, size)
+            return normals
 
     def laplace(self, scale: float, size: int) -> Floats:
         """Independent Laplace(scale)."""
@@ -124,7 +127,7 @@ class NoiseSource:
         rounding error enters the law. About half of the proposals are accepted.
         """
         self._guard()
-        if not 1 <= sd <= 2**40:
+        if not isinstance(sd, int) or not 1 <= sd <= 2**40:
             raise ValueError(f"sd={sd!r} must be a whole number from 1 to 2^40")
         out = np.empty(size, dtype=np.int64)
         filled = 0
@@ -161,15 +164,18 @@ class NoiseSource:
             u_bits = (u_bits << 64) | int(self._generator.integers(0, 2**64, dtype=np.uint64))
             bits += 64
             exact = Context(prec=bits)  # that many decimal digits hold far more than ``bits`` binary ones
-            slack = Decimal(10) ** (20 - bits)  # more than the round-off of the operations in ``chance``
+            slack = Decimal(1).scaleb(20 - bits, exact)  # more than the round-off of the operations in ``chance``
 
             def chance(t_bits: int, exact: Context = exact, bits: int = bits) -> Decimal:
                 x = exact.divide(Decimal(((k * sd + j) << bits) + t_bits), Decimal(sd << bits))
-                return exact.multiply(Decimal(2**k) * 4 / 5, exact.exp(-exact.multiply(x, x) / 2))
+                half_square = exact.divide(exact.multiply(x, x), Decimal(2))
+                scale = exact.divide(Decimal(2 ** (k + 2)), Decimal(5))
+                return exact.multiply(scale, exact.exp(half_square.copy_negate()))
 
-            if exact.divide(Decimal(u_bits + 1), Decimal(1 << bits)) < chance(t_bits + 1) - slack:
+            whole = Decimal(1 << bits)
+            if exact.divide(Decimal(u_bits + 1), whole) < exact.subtract(chance(t_bits + 1), slack):
                 return True
-            if exact.divide(Decimal(u_bits), Decimal(1 << bits)) > chance(t_bits) + slack:
+            if exact.divide(Decimal(u_bits), whole) > exact.add(chance(t_bits), slack):
                 return False
 
     def _guard(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 from thresher.accounting import Cost, gaussian_mu
@@ -38,8 +39,9 @@ class Release:
     """The law of the noise, as named in certificates."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.times, int) or self.times < 1:
+        if not isinstance(self.times, Integral) or isinstance(self.times, bool) or self.times < 1:
             raise ValueError(f"times={self.times!r} must be a whole number of at least 1")
+        object.__setattr__(self, "times", int(self.times))
 
     def cost(self) -> Cost:
         """The price of all ``times`` uses together."""
@@ -76,6 +78,8 @@ class _Gaussian(Release):
     @classmethod
     def calibrated(cls, budget: Budget, times: int, share: float = 1.0) -> Self:
         """``times`` uses that together take ``share`` of the budget's mu^2."""
+        if not 0 < share <= 1:
+            raise ValueError(f"share={share!r} of the budget must lie above 0 and not above 1")
         mu = gaussian_mu(budget.epsilon, budget.delta) * math.sqrt(share)
         return cls(times=times, sd_per_sensitivity=math.sqrt(times) / mu)
 
@@ -86,7 +90,8 @@ class _Gaussian(Release):
     def cost(self) -> Cost:
         if self.sd_per_sensitivity == 0:
             return Cost.unbounded()
-        return Cost.gaussian(self.times / self.sd_per_sensitivity**2)
+        mu = 1 / self.sd_per_sensitivity
+        return Cost.gaussian(self.times * mu * mu)
 
 
 @dataclass(frozen=True)

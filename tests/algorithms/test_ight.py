@@ -76,7 +76,9 @@ def test_its_certificate_guarantees_nothing_and_fitting_warns():
     assert certificate.claimed_epsilon is None
 
 
-@pytest.mark.parametrize("bad", [{"iterations": 0}, {"iterations": -3}, {"step": 0.0}, {"step": -1.0}, {"step": math.nan}])
+@pytest.mark.parametrize(
+    "bad", [{"iterations": 0}, {"iterations": -3}, {"step": 0.0}, {"step": -1.0}, {"step": math.nan}]
+)
 def test_hyper_parameters_that_make_no_sense_are_refused(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         IGHT(**bad)

@@ -1,6 +1,7 @@
 """Output perturbation: a certified minimiser plus noise, thresholded, with a public rule for its ridge."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -41,8 +42,8 @@ def test_a_larger_budget_buys_less_ridge_and_never_more_noise(noise, problem, ad
     epsilons = [0.1, 0.5, 1.0, 2.0, 8.0, 100.0]
     plans = [OutputPerturbation(noise=noise).plan(problem, Budget(e, 1e-6, adjacency)) for e in epsilons]
     ridges, sds = [p.settings["ridge"] for p in plans], [noise_sd(p) for p in plans]
-    assert all(b < a for a, b in zip(ridges, ridges[1:], strict=False))
-    assert all(b <= a * (1 + 1e-12) for a, b in zip(sds, sds[1:], strict=False))
+    assert all(b < a for a, b in pairwise(ridges))
+    assert all(b <= a * (1 + 1e-12) for a, b in pairwise(sds))
 
 
 @pytest.mark.parametrize("noise", NOISES)

@@ -1,0 +1,147 @@
+"""The import rules of the architecture, checked on the source: who may touch rows, noise and sensitivities."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import thresher
+
+ROOT = Path(thresher.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def room(path):
+    """The first part of a module's name below thresher: "plan", "vaults", "algorithms", ..."""
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imports(path):
+    """The rooms a file imports, at the top or inside a function, absolutely or relatively."""
+    package = ("thresher", *path.relative_to(ROOT).parent.parts)
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*base, node.module) if node.module else base)
+            names = [f"{module}.{alias.name}" for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("thresher.")}
+    return rooms
+
+
+def importers(name):
+    return {room(path) for path in FILES if name in imports(path)}
+
+
+def files_of(name):
+    return [path for path in FILES if room(path) == name]
+
+
+def test_the_import_reader_sees_every_kind_of_import(tmp_path, monkeypatch):
+    source = "import thresher.engines.dense\nfrom thresher import losses\nfrom ..randomness import NoiseSource\n"
+    source += "def late():\n    from thresher.plan import Plan\n    from .. import clipping\nimport numpy.random\n"
+    (tmp_path / "algorithms").mkdir()
+    path = tmp_path / "algorithms" / "bad.py"
+    path.write_text(source)
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    assert imports(path) == {"engines", "losses", "randomness", "plan", "clipping"}
+
+
+@pytest.mark.parametrize("path", files_of("algorithms"), ids=lambda path: path.stem)
+def test_algorithms_touch_no_row_and_draw_no_noise(path):
+    assert not imports(path) & {"engines", "randomness", "losses"}
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("engines", {"engines", "vaults"}),
+        ("losses", {"engines", "vaults", "plan"}),
+        ("randomness", {"vaults", "estimators"}),
+    ],
+)
+def test_rows_losses_and_noise_are_handled_only_where_they_belong(name, allowed):
+    assert importers(name)
+    assert importers(name) <= allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"), [("budget", set()), ("accounting", {"budget"}), ("releases", {"accounting", "budget"})]
+)
+def test_the_privacy_core_depends_on_nothing_above_it(name, allowed):
+    (path,) = files_of(name)
+    assert imports(path) <= allowed
+
+
+CHAIN = ["budget", "accounting", "releases", "plan", "vaults", "algorithms", "estimators", "cli"]
+
+
+@pytest.mark.parametrize("name", CHAIN[:-1])
+def test_dependencies_point_one_way(name):
+    above = set(CHAIN[CHAIN.index(name) + 1 :])
+    assert files_of(name)
+    assert not {path.name for path in files_of(name) if imports(path) & above}
+
+
+NOISELESS = ["budget", "accounting", "releases", "clipping", "losses", "plan", "vaults", "engines", "algorithms"]
+
+
+@pytest.mark.parametrize("name", [*NOISELESS, "estimators", "certificate"])
+def test_random_bits_come_from_one_place_only(name):
+    source = "\n".join(path.read_text() for path in files_of(name))
+    assert source
+    assert not re.search(r"\b(np|numpy)\.random\b|^\s*(import|from) (random|secrets|randomgen)\b", source, re.MULTILINE)
+
+
+def doubled_sensitivities(source):
+    """Products of a literal 2 with something named after a clip or a sensitivity.
+
+    Round-off bounds are no sensitivities: a product with a factor of that name is left out.
+    """
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+            factors = [ast.unparse(factor) for factor in _factors(node)]
+            named = [re.search("clip|sensitiv", factor) for factor in factors]
+            if any(factor in ("2", "2.0") for factor in factors) and any(named) and "_ROUND_OFF" not in factors:
+                found.append(ast.unparse(node))
+    return found
+
+
+def _factors(node):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+        return _factors(node.left) + _factors(node.right)
+    return [node]
+
+
+@pytest.mark.parametrize("source", ["2 * clip / n", "clip / n * 2.0", "2 * (self.clip / n)", "x = 2 * sensitivity(c)"])
+def test_a_literal_factor_of_two_would_be_noticed(source):
+    assert doubled_sensitivities(source)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_adjacency_alone_says_how_many_clips_neighbours_are_apart(path):
+    assert doubled_sensitivities(path.read_text()) == []
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_importing_thresher_does_not_load_heavy_packages():
+    """pandas and pyarrow are not listed: scikit-learn loads them itself where they are installed."""
+    loaded = run("import sys, thresher; print(*{name.split('.')[0] for name in sys.modules})").stdout.split()
+    assert "thresher" in loaded
+    assert not {"dp_accounting", "typer", "rich", "matplotlib", "polars", "torch"} & set(loaded)
+
+
+@pytest.mark.parametrize("package", ["dp_accounting", "pandas", "polars", "pyarrow", "typer", "rich", "matplotlib"])
+def test_thresher_can_be_imported_where_a_heavy_package_is_missing(package):
+    outcome = run(f"import sys; sys.modules[{package!r}] = None; import thresher; print(thresher.Budget(1, 0.1))")
+    assert outcome.stdout.startswith("Budget"), outcome.stderr
