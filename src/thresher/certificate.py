@@ -12,6 +12,8 @@ from itertools import groupby
 from typing import Any, Literal
 
 from thresher.accounting import Cost
+from thresher.budget import Adjacency
+from thresher.clipping import gradient_sensitivity, minimiser_sensitivity
 from thresher.plan import Answer, Plan
 from thresher.releases import Release, release_from_dict
 
@@ -76,9 +78,9 @@ class Certificate:
         for entry in self.releases:
             release = release_from_dict(entry["release"])
             total += release.cost()
-            problems += _problems_of(release, entry["answers"])
+            problems += _problems_of(release, entry["answers"], self)
         epsilon, method = total.epsilon(self.delta)
-        if self.epsilon is not None and epsilon > self.epsilon:
+        if self.epsilon is not None and not epsilon <= self.epsilon:
             problems.append(f"the listed releases cost epsilon={epsilon:.6g}, more than the stated {self.epsilon:.6g}")
         return Verification(not problems, epsilon, method, tuple(problems))
 
@@ -148,16 +150,31 @@ def _entry(release: Release, answers: tuple[Answer, ...]) -> dict[str, Any]:
     }
 
 
-def _problems_of(release: Release, answers: list[dict[str, Any]]) -> list[str]:
-    """Answers that the release does not pay for: too many, or with too little noise for their sensitivity."""
+def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: Certificate) -> list[str]:
+    """Answers that the release does not pay for: too many, or too little noise for the clip that was in force."""
+    counts = [answer["count"] for answer in answers]
     problems = []
-    if sum(answer["count"] for answer in answers) > release.times:
-        problems.append(f"{release!r} was answered more than {release.times} times")
+    if not all(isinstance(count, int) and count > 0 for count in counts) or sum(counts) > release.times:
+        problems.append(f"{release!r} pays for {release.times} answers; listed are {counts}")
+    if release.multiplier == 0:
+        return problems
     for answer in answers:
-        needed = release.multiplier * float(answer["sensitivity"]) if release.multiplier else 0.0
-        if float(answer["scale"]) < needed * (1 - 1e-9):
-            problems.append(f"{release!r} was answered with noise scale {answer['scale']:.6g}, below {needed:.6g}")
+        sensitivity, scale = float(answer["sensitivity"]), float(answer["scale"])
+        least = _least_sensitivity(release.question, float(answer["clip"]), certificate)
+        if not sensitivity >= least * (1 - 1e-9):
+            problems.append(
+                f"sensitivity {sensitivity:.6g} of a {release.question} is below {least:.6g}, what its clip gives"
+            )
+        if not scale >= release.multiplier * sensitivity * (1 - 1e-9):
+            problems.append(f"noise scale {scale:.6g} is below what {release!r} needs")
     return problems
+
+
+def _least_sensitivity(question: str, clip: float, certificate: Certificate) -> float:
+    n, adjacency = certificate.n_samples, Adjacency(certificate.adjacency)
+    if question == "minimiser":
+        return minimiser_sensitivity(clip, n, adjacency, certificate.settings["ridge"], tolerance=0.0)
+    return gradient_sensitivity(clip, n, adjacency)
 
 
 def _number(value: float) -> float | str:

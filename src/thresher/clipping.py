@@ -21,6 +21,10 @@ __all__ = ["Bounds", "clip_rows", "clip_targets", "gradient_sensitivity", "minim
 
 Floats = NDArray[np.float64]
 
+_REPRESENTABLE = (
+    1e300  # entries beyond (or infinite, as sums of duplicates may be) count as this; norms then stay finite
+)
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -69,16 +73,16 @@ def clip_rows(X: Any, bounds: Bounds) -> Any:
     if sparse.issparse(X):
         X = sparse.csc_array(X, dtype=np.float64, copy=True)
         X.sum_duplicates()
+        _clip_entries(X.data, _REPRESENTABLE)
         if bounds.feature is not None:
-            limit = np.repeat(np.broadcast_to(bounds.feature, X.shape[1]), np.diff(X.indptr))
-            np.clip(X.data, -limit, limit, out=X.data)
+            _clip_entries(X.data, np.repeat(np.broadcast_to(bounds.feature, X.shape[1]), np.diff(X.indptr)))
         if bounds.row is not None:
             X.data *= _shrink(row_norms(X), bounds.row)[X.indices]
         return X
     X = np.array(X, dtype=np.float64, order="F")
+    _clip_entries(X, _REPRESENTABLE)
     if bounds.feature is not None:
-        limit = np.asarray(bounds.feature)
-        np.clip(X, -limit, limit, out=X)
+        _clip_entries(X, np.asarray(bounds.feature))
     if bounds.row is not None:
         X *= _shrink(row_norms(X), bounds.row)[:, None]
     return X
@@ -136,15 +140,21 @@ def minimiser_sensitivity(clip: float, n: int, adjacency: Adjacency, ridge: floa
 # -- helpers ----------------------------------------------------------------------------------------------------
 
 
+def _clip_entries(values: Floats, limit: Floats | float) -> None:
+    np.clip(values, -np.asarray(limit), limit, out=values)
+
+
 def _shrink(norms: Floats, bound: float) -> Floats:
     """Factors that bring rows of these norms inside ``bound`` and leave the others alone."""
     return np.minimum(1.0, _ratio(bound, norms))
 
 
 def _ratio(bound: float, norms: Floats) -> Floats:
-    """bound/norms; infinite for a zero row, which needs no clip."""
+    """bound/norms; 0 for a row of zeros, which adds nothing whatever it is multiplied by."""
     with np.errstate(over="ignore"):
-        return np.divide(bound, norms, out=np.full_like(norms, np.inf), where=norms > 0)
+        ratio = np.divide(bound, norms, out=np.zeros_like(norms), where=norms > 0)
+    # an infinite residual times a tiny entry must not become infinite, unless there is no clip at all
+    return ratio if math.isinf(bound) else np.minimum(ratio, np.finfo(np.float64).max)
 
 
 def _check_bound(name: str, value: float | None) -> None:

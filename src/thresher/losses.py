@@ -59,7 +59,7 @@ class Logistic:
         # In the signed margin z = (1 - 2y) m the loss is softplus(z) with derivative sigmoid(z) in (0, 1). Where that
         # exceeds limit < 1 the clipped loss continues along its tangent.
         z = (1 - 2 * target) * margin
-        slope = np.minimum(limit, 1.0)
+        slope = np.clip(limit, np.finfo(np.float64).tiny, 1.0)
         with np.errstate(divide="ignore"):
             knee = np.log(slope) - np.log1p(-slope)  # sigmoid(knee) = limit; infinite if there is no clip
         beyond = np.maximum(z - knee, 0.0)

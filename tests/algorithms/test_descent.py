@@ -140,7 +140,6 @@ def test_the_intercept_has_a_step_of_its_own():
     assert step[20] == pytest.approx(2 / facts.intercept_column**2, rel=1e-12)
 
 
-@pytest.mark.xfail(strict=True, raises=RuntimeWarning, reason="BUG: hope / tiny overflows when a gradient is zero")
 def test_a_gradient_of_zeros_is_harmless_for_a_wide_target():
     facts = problem(radius=100.0)
     np.testing.assert_array_equal(descend(lambda theta: np.zeros(20), facts, 5, math.inf, 0.0), np.zeros(20))

@@ -86,8 +86,9 @@ class SecantSteps:
     def _first_steps(self, gradient: Floats) -> Floats:
         problem = self._problem
         kept = hard_threshold(gradient, problem)[: problem.d]
-        polyak = self._hope / max(float(kept @ kept), np.finfo(np.float64).tiny)
-        steps = np.full(problem.dimension, min(self._longest, polyak))
+        slope = float(kept @ kept)
+        step = min(self._longest, self._hope / slope) if slope > 0 else self._longest
+        steps = np.full(problem.dimension, step)
         if problem.intercept:
             steps[problem.d] = 2 / problem.intercept_column**2  # its curvature is at most the column squared
         return steps

@@ -68,14 +68,14 @@ class CentralVault:
     def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
         """(1/n) sum_i clip(r_i) x_i + noise, each row's term clipped to l2 norm ``clip``."""
         engine = self._charge("gradient", release, clip, theta)
-        value = self._mean_gradient(engine, engine.product(theta), residual_limits(self._norms, clip))
+        value = self._mean_gradient(engine, _margins(engine, theta), residual_limits(self._norms, clip))
         return self._noised_gradient(value, release, clip)
 
     def restricted_gradient(self, theta: Floats, support: Indices, release: Release, clip: float) -> Floats:
         """Coordinates ``support`` of the gradient + noise, each row's restricted term clipped to l2 norm ``clip``."""
         engine = self._charge("restricted gradient", release, clip, theta)
         columns = engine.columns(support)
-        value = self._mean_gradient(columns, engine.product(theta), residual_limits(columns.row_norms(), clip))
+        value = self._mean_gradient(columns, _margins(engine, theta), residual_limits(columns.row_norms(), clip))
         return self._noised_gradient(value, release, clip)
 
     def minimiser(self, release: Release, clip: float, ridge: float) -> Floats:
@@ -88,7 +88,7 @@ class CentralVault:
         limits = residual_limits(self._norms, clip)
 
         def objective(theta: Floats) -> tuple[float, Floats]:
-            margins = engine.product(theta)
+            margins = _margins(engine, theta)
             value = float(self._loss.clipped_value(margins, self._targets, limits).sum()) / self.problem.n
             gradient = self._mean_gradient(engine, margins, limits) + ridge * theta
             return value + ridge / 2 * float(theta @ theta), gradient
@@ -166,3 +166,9 @@ class CentralVault:
         self._meter.record(Answer(release, clip, sensitivity, scale))
         self._watch()
         return answer
+
+
+def _margins(engine: Engine, theta: Floats) -> Floats:
+    """X theta; a product that overflows is infinite, which the clip of the residual takes care of."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return engine.product(theta)
