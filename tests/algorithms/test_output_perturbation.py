@@ -47,6 +47,16 @@ def test_a_larger_budget_buys_less_ridge_and_never_more_noise(noise, problem, ad
 
 
 @pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(("loss", "typical", "row_norm"), [("squared", 1.0, math.sqrt(40)), ("logistic", 1.0, 1.0)])
+def test_by_default_the_noise_is_a_tenth_of_a_useful_coefficient(noise, adjacency, loss, typical, row_norm):
+    """Useful: what three equal columns of forty need for a margin of a third of the target's bound, or log-odds 1."""
+    plan = OutputPerturbation(noise=noise).plan(PROBLEMS[loss], Budget(1.0, 1e-6, adjacency))
+    coefficient = typical / (row_norm * math.hypot(1, 0.25)) * math.sqrt(40 / 3)
+    assert noise_sd(plan) == pytest.approx(coefficient / 10, rel=1e-12)
+
+
+@pytest.mark.parametrize("noise", NOISES)
 def test_with_a_given_ridge_a_larger_budget_buys_less_noise(noise):
     plans = [
         OutputPerturbation(ridge=0.1, noise=noise).plan(PROBLEMS["squared"], Budget(e, 1e-6)) for e in (0.5, 1.0, 4.0)

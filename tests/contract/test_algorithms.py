@@ -296,7 +296,7 @@ def add_negative_count(data):
     first_answer(data)["count"] += 1
 
 
-UNNOTICED = {
+CUNNING = {
     "scale not a number": replaced(first_answer, "scale", "nan"),
     "epsilon not a number": replaced(lambda data: data, "epsilon", math.nan),
     "negative count": add_negative_count,
@@ -305,7 +305,7 @@ UNNOTICED = {
 }
 
 
-@pytest.mark.parametrize("tamper", UNNOTICED.values(), ids=UNNOTICED)
+@pytest.mark.parametrize("tamper", CUNNING.values(), ids=CUNNING)
 def test_a_certificate_tampered_with_more_cunning_does_not_verify(tamper):
     data = json.loads(certificate_of("dp-ight", adjacency="add-remove").to_json())
     tamper(data)

@@ -170,12 +170,22 @@ def test_columns_outside_the_support_do_not_dilute_a_restricted_clip(form):
     np.testing.assert_allclose(answer, -1e-4 / math.sqrt(2) / 4, rtol=1e-12)
 
 
-def test_a_margin_that_overflows_does_not_poison_a_restricted_gradient():
-    X = np.array([[5.0, 5.0, 0.0], [0.0, 0.0, 1.0]])
-    release = GaussianRestrictedGradient(1, 1.0)
-    vault = make_vault(X, np.zeros(2), release, bounds=Bounds(feature=5.0, target=RANGE))
-    answer = vault.restricted_gradient(np.array([1e308, 1e308, 0.0]), np.array([2]), release, 1.0)
-    assert np.all(np.isfinite(answer))
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("question", ["gradient", "restricted gradient"])
+@pytest.mark.parametrize("theta", [[1e308, 1e308, 0.0], [1e308, -1e308, 0.0]], ids=["infinite", "undefined"])
+def test_a_margin_that_overflows_moves_no_answer_by_more_than_its_stated_sensitivity(loss, form, question, theta):
+    X, y = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), np.zeros(2)
+    bounds = Bounds(feature=5.0, target=RANGE if loss == "squared" else None)
+    assert_moves_no_further_than_stated(
+        QUESTIONS[question](1, 1.0),
+        (X, y),
+        with_row(X, y, [5.0, 5.0, 0.0], 1.0, "replace-one", 0),
+        form=form,
+        loss=loss,
+        bounds=bounds,
+        theta=np.array(theta),
+    )
 
 
 # -- exact values -----------------------------------------------------------------------------------------------

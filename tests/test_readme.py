@@ -1,0 +1,38 @@
+"""The README's Python examples run as they stand, and its commands exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from thresher.cli import app
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_python_examples_run_and_find_the_two_features(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in blocks("python"):
+        exec(block, names)  # noqa: S102
+    model = names["model"]
+    assert {3, 7} <= set(model.support_)
+    assert (model.certificate_.epsilon, model.certificate_.grade) == (1.0, "proved")
+    assert (tmp_path / "model.json").exists()
+
+
+@pytest.mark.parametrize(
+    "line", [line for block in blocks("bash") for line in block.splitlines() if "thresher " in line]
+)
+def test_every_option_shown_for_the_command_line_exists(line):
+    command = line.split("#")[0].split()
+    shown = CliRunner().invoke(app, [command[1], "--help"]).stdout
+    for option in [word for word in command if word.startswith("--")]:
+        assert option in shown
