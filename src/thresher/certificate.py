@@ -6,7 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any, Literal
@@ -72,13 +72,24 @@ class Certificate:
         return cls(**{**data, "releases": tuple(data["releases"]), "assumptions": tuple(data["assumptions"])})
 
     def verify(self) -> Verification:
-        """Recompute the total cost from the listed releases alone and compare it with what is claimed."""
+        """Recompute the total cost from the listed releases alone and compare it with what is claimed.
+
+        This checks the arithmetic of a certificate; it cannot tell who wrote it.
+        """
+        try:
+            return self._recomputed()
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return Verification(False, math.inf, "nothing", (f"the certificate is malformed: {error!r}",))
+
+    def _recomputed(self) -> Verification:
         problems: list[str] = []
         total = Cost()
         for entry in self.releases:
             release = release_from_dict(entry["release"])
             total += release.cost()
             problems += _problems_of(release, entry["answers"], self)
+        if not self.releases:
+            problems.append("no release is listed, yet a model was released")
         epsilon, method = total.epsilon(self.delta)
         if self.epsilon is not None and not epsilon <= self.epsilon:
             problems.append(f"the listed releases cost epsilon={epsilon:.6g}, more than the stated {self.epsilon:.6g}")
@@ -125,7 +136,7 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         grade=grade,
         claimed_epsilon=budget.epsilon if budget.private else None,
         composition=f"epsilon={cost:.6g} at delta={budget.delta:.6g} by {method}",
-        releases=tuple(_entry(release, answers) for release in plan.releases),
+        releases=tuple(_entry(release, plan, answers) for release in dict.fromkeys(plan.releases)),
         bounds={**asdict(problem.bounds), "row_norm": problem.row_norm, "intercept_column": problem.intercept_column},
         settings=dict(plan.settings),
         assumptions=(*assumptions, *notes),
@@ -136,11 +147,11 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
     )
 
 
-def _entry(release: Release, answers: tuple[Answer, ...]) -> dict[str, Any]:
-    """A planned release and the answers it gave, equal ones counted together."""
+def _entry(release: Release, plan: Plan, answers: tuple[Answer, ...]) -> dict[str, Any]:
+    """A planned release (equal ones as one, used more often) and the answers it gave, equal ones counted together."""
     own = [(a.clip, a.sensitivity, a.scale) for a in answers if a.release == release]
     return {
-        "release": release.to_dict(),
+        "release": replace(release, times=release.times * plan.releases.count(release)).to_dict(),
         "question": release.question,
         "noise": release.noise,
         "answers": [

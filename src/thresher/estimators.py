@@ -271,17 +271,19 @@ class SparseClassifier(ClassifierMixin, _SparseModel):
         X, y = self._validate(X, y, unsupported)
         check_classification_targets(y)
         assumptions: tuple[str, ...] = ()
-        self.classes_ = np.unique(y if self.classes is None else self.classes)
+        classes = np.unique(y if self.classes is None else self.classes)
         if self.classes is None:
             assumptions = ("the class labels are public: they were read from the data; give classes= instead",)
-        if len(self.classes_) != 2:
+        if len(classes) != 2:
             raise ValueError(
-                f"Only binary classification is supported. {len(self.classes_)} class(es) in "
+                f"Only binary classification is supported. {len(classes)} class(es) in "
                 f"{'y' if self.classes is None else f'classes={self.classes!r}'}; give two, for example classes=[0, 1]"
             )
-        if not np.all(np.isin(y, self.classes_)):
+        if not np.all(np.isin(y, classes)):
             raise ValueError(f"y holds a label that is not in classes={self.classes!r}; add it or drop those rows")
-        return self._fit(X, (y == self.classes_[1]).astype(np.float64), assumptions)
+        self._fit(X, (y == classes[1]).astype(np.float64), assumptions)
+        self.classes_ = classes
+        return self
 
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of ``classes_[1]``."""

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 
 from thresher.plan import Problem
 
-__all__ = ["check_positive", "gradient_clip", "noise_over_signal", "signal_to_noise", "typical_margin"]
+__all__ = [
+    "check_positive",
+    "check_ridge",
+    "check_rounds",
+    "gradient_clip",
+    "noise_over_signal",
+    "signal_to_noise",
+    "typical_margin",
+]
 
 
 def check_positive(**hyperparameters: float | None) -> None:
@@ -14,6 +23,21 @@ def check_positive(**hyperparameters: float | None) -> None:
     for name, value in hyperparameters.items():
         if value is not None and not 0 < value < math.inf:
             raise ValueError(f"{name}={value!r} must be a positive finite number, or None for the public default")
+
+
+def check_rounds(iterations: int | None) -> None:
+    """Refuse a number of rounds that is given but not a whole number of at least 1."""
+    if iterations is not None and (
+        not isinstance(iterations, Integral) or isinstance(iterations, bool) or iterations < 1
+    ):
+        raise ValueError(
+            f"iterations={iterations!r} must be a whole number of at least 1, or None for the public default"
+        )
+
+
+def check_ridge(ridge: float) -> None:
+    if not 0 <= ridge < math.inf:
+        raise ValueError(f"ridge={ridge!r} must be a finite number of at least 0")
 
 
 def gradient_clip(problem: Problem) -> float:

@@ -15,7 +15,7 @@ from thresher.algorithms.defaults import typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
 from thresher.plan import Problem
 
-__all__ = ["descend"]
+__all__ = ["descend", "descend_by"]
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +41,20 @@ def descend(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int,
     mean = (later + theta) / math.ceil(rounds / 2)
     mean[: problem.d][theta[: problem.d] == 0] = 0
     return mean
+
+
+def descend_by(step: float, gradient: Callable[[Floats], Floats], problem: Problem, rounds: int) -> Floats:
+    """``rounds`` steps of fixed length from the origin: IGHT as the papers write it.
+
+    The papers have no intercept; its column is much larger than the others, so its step is at most 1/curvature.
+    """
+    steps = np.full(problem.dimension, step)
+    if problem.intercept:
+        steps[problem.d] = min(step, 1 / (problem.curvature * problem.intercept_column**2))
+    theta = problem.origin()
+    for _ in range(rounds):
+        theta = hard_threshold(theta - steps * gradient(theta), problem)
+    return theta
 
 
 class SecantSteps:

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.accounting import gaussian_mu
-from thresher.algorithms.defaults import check_positive, gradient_clip, signal_to_noise
-from thresher.algorithms.descent import descend
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.defaults import check_positive, check_ridge, check_rounds, gradient_clip, signal_to_noise
+from thresher.algorithms.descent import descend, descend_by
 from thresher.budget import Budget
 from thresher.clipping import gradient_sensitivity
 from thresher.plan import Calibration, Plan, Problem
@@ -49,11 +48,9 @@ class DPIGHT:
     name: ClassVar[str] = "dp-ight"
 
     def __post_init__(self) -> None:
-        check_positive(
-            iterations=self.iterations, step=self.step, clip=self.clip, printed_constant=self.printed_constant
-        )
-        if not 0 <= self.ridge < math.inf:
-            raise ValueError(f"ridge={self.ridge!r} must be a finite number of at least 0")
+        check_rounds(self.iterations)
+        check_positive(step=self.step, clip=self.clip, printed_constant=self.printed_constant)
+        check_ridge(self.ridge)
         if self.calibration not in ("proved", "printed"):
             raise ValueError(f"calibration={self.calibration!r} must be 'proved' or 'printed'")
 
@@ -76,13 +73,10 @@ class DPIGHT:
         def gradient(theta: Floats) -> Floats:
             return vault.gradient(theta, noisy_gradient, clip) + self.ridge * theta
 
-        if self.step is None:
-            sd = noisy_gradient.multiplier * gradient_sensitivity(clip, problem.n, vault.plan.budget.adjacency)
-            return descend(gradient, problem, noisy_gradient.times, clip, sd)
-        theta = problem.origin()
-        for _ in range(noisy_gradient.times):
-            theta = hard_threshold(theta - self.step * gradient(theta), problem)
-        return theta
+        if self.step is not None:
+            return descend_by(self.step, gradient, problem, noisy_gradient.times)
+        sd = noisy_gradient.multiplier * gradient_sensitivity(clip, problem.n, vault.plan.budget.adjacency)
+        return descend(gradient, problem, noisy_gradient.times, clip, sd)
 
 
 def default_rounds(problem: Problem, mu: float) -> int:

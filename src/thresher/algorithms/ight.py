@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.algorithms.defaults import check_positive
-from thresher.algorithms.descent import descend
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.defaults import check_positive, check_ridge, check_rounds
+from thresher.algorithms.descent import descend, descend_by
 from thresher.budget import Budget
 from thresher.plan import Plan, Problem
 from thresher.releases import ExactRelease
@@ -29,14 +28,16 @@ class IGHT:
     No privacy whatsoever; it only runs with ``epsilon=float("inf")``.
     """
 
-    iterations: int = 200
+    iterations: int | None = None  # None: 200
     step: float | None = None
     ridge: float = 0.0
 
     name: ClassVar[str] = "ight"
 
     def __post_init__(self) -> None:
-        check_positive(iterations=self.iterations, step=self.step)
+        check_rounds(self.iterations)
+        check_positive(step=self.step)
+        check_ridge(self.ridge)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         if budget.private:
@@ -44,8 +45,8 @@ class IGHT:
                 f"algorithm='ight' is not private, so it cannot keep epsilon={budget.epsilon:g}; "
                 "use epsilon=float('inf') for a non-private baseline, or algorithm='dp-ight'"
             )
-        exact_gradient = ExactRelease(times=self.iterations, question="gradient")
-        settings = {"rounds": self.iterations, "step": self.step or "secant", "ridge": self.ridge}
+        exact_gradient = ExactRelease(times=self.iterations or 200, question="gradient")
+        settings = {"rounds": exact_gradient.times, "step": self.step or "secant", "ridge": self.ridge}
         return Plan(self.name, problem, budget, (exact_gradient,), settings)
 
     def run(self, vault: CentralVault) -> Floats:
@@ -54,9 +55,6 @@ class IGHT:
         def gradient(theta: Floats) -> Floats:
             return vault.gradient(theta, exact_gradient, math.inf) + self.ridge * theta
 
-        if self.step is None:
-            return descend(gradient, vault.problem, self.iterations, clip=math.inf, sd=0.0)
-        theta = vault.problem.origin()
-        for _ in range(self.iterations):
-            theta = hard_threshold(theta - self.step * gradient(theta), vault.problem)
-        return theta
+        if self.step is not None:
+            return descend_by(self.step, gradient, vault.problem, exact_gradient.times)
+        return descend(gradient, vault.problem, exact_gradient.times, clip=math.inf, sd=0.0)

@@ -32,6 +32,7 @@ class SparseEngine:
 
     @classmethod
     def of(cls, X: Any, constant: float) -> SparseEngine:
+        X = sparse.csc_array(X)
         n, d = X.shape
         data, indices, indptr = X.data, X.indices, X.indptr
         if constant != 0:
@@ -69,5 +70,6 @@ def _rows(X: Any, first: int, last: int) -> Any:
 
 
 def _threads() -> int:
-    """The usual limit if it is set (joblib sets it in its workers), else every core this process may use."""
-    return int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
+    """The usual limit if it is set (joblib sets it in its workers), else one per block."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(int(limit), BLOCKS) if limit.isdecimal() and limit != "0" else BLOCKS

@@ -73,6 +73,8 @@ class CentralVault:
 
     def restricted_gradient(self, theta: Floats, support: Indices, release: Release, clip: float) -> Floats:
         """Coordinates ``support`` of the gradient + noise, each row's restricted term clipped to l2 norm ``clip``."""
+        if not np.all((support >= 0) & (support < self.problem.dimension)):
+            raise ValueError(f"support={support!r} must hold coordinates from 0 to {self.problem.dimension - 1}")
         engine = self._charge("restricted gradient", release, clip, theta)
         columns = engine.columns(support)
         value = self._mean_gradient(columns, _margins(engine, theta), residual_limits(columns.row_norms(), clip))
@@ -84,7 +86,7 @@ class CentralVault:
             raise ValueError(
                 f"ridge={ridge!r} must be positive and finite: strong convexity is what bounds the sensitivity"
             )
-        engine = self._charge("minimiser", release, clip)
+        engine = self._charge("minimiser", release, clip, self.problem.origin())
         limits = residual_limits(self._norms, clip)
 
         def objective(theta: Floats) -> tuple[float, Floats]:
@@ -121,7 +123,7 @@ class CentralVault:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _charge(self, question: str, release: Release, clip: float, *public: Floats) -> Engine:
+    def _charge(self, question: str, release: Release, clip: float, theta: Floats) -> Engine:
         """Refuse what cannot be answered, then pay; only after this may a row be touched."""
         if self._engine is None:
             raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
@@ -131,7 +133,9 @@ class CentralVault:
             raise ValueError(
                 f"hardened=True has no exact sampler for {release.noise} noise; use gaussian noise or hardened=False"
             )
-        if not all(np.all(np.isfinite(values)) for values in public):
+        if theta.shape != (self.problem.dimension,):
+            raise ValueError(f"theta has shape {theta.shape}, the problem {self.problem.dimension} coordinates")
+        if not np.all(np.isfinite(theta)):
             raise ValueError("the point asked about is not finite: the iteration has diverged, take a smaller step")
         self._meter.charge(release, question)
         return self._engine
