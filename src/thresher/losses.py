@@ -6,7 +6,6 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 __all__ = ["LOSSES", "Logistic", "Loss", "Squared"]
 
@@ -51,7 +50,9 @@ class Logistic:
     residual_bound: ClassVar[float] = 1.0
 
     def residual(self, margin: Floats, target: Floats) -> Floats:
-        residual: Floats = expit(margin)
+        residual: Floats = np.tanh(margin / 2)  # sigmoid(m) = (1 + tanh(m/2)) / 2: vectorised, and never overflows
+        residual += 1
+        residual /= 2
         residual -= target
         return residual
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -53,7 +54,7 @@ class SparseEngine:
     def transposed_product(self, r: Floats) -> Floats:
         run = map if self._pool is None else self._pool.map
         parts = run(lambda block: block[1] @ r[block[0]], self._blocks)
-        return np.asarray(functools.reduce(np.add, parts))
+        return np.asarray(functools.reduce(operator.iadd, parts))
 
     def row_norms(self) -> Floats:
         return row_norms(self.X)

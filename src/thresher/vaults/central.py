@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 
@@ -44,6 +45,7 @@ class CentralVault:
         self._engine: Engine | None = engine_for(clip_rows(X, self.problem.bounds), self.problem.intercept_column)
         self._targets = clip_targets(np.asarray(y, dtype=np.float64), self.problem.bounds) - self.problem.target_centre
         self._norms = self._engine.row_norms()
+        self._limits = lru_cache(maxsize=1)(lambda clip: residual_limits(self._norms, clip))  # one clip is usual
 
     @property
     def plan(self) -> Plan:
@@ -68,7 +70,7 @@ class CentralVault:
     def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
         """(1/n) sum_i clip(r_i) x_i + noise, each row's term clipped to l2 norm ``clip``."""
         engine = self._charge("gradient", release, clip, theta)
-        value = self._mean_gradient(engine, _margins(engine, theta), residual_limits(self._norms, clip))
+        value = self._mean_gradient(engine, _margins(engine, theta), self._limits(clip))
         return self._noised_gradient(value, release, clip)
 
     def restricted_gradient(self, theta: Floats, support: Indices, release: Release, clip: float) -> Floats:
@@ -87,7 +89,7 @@ class CentralVault:
                 f"ridge={ridge!r} must be positive and finite: strong convexity is what bounds the sensitivity"
             )
         engine = self._charge("minimiser", release, clip, self.problem.origin())
-        limits = residual_limits(self._norms, clip)
+        limits = self._limits(clip)
 
         def objective(theta: Floats) -> tuple[float, Floats]:
             margins = _margins(engine, theta)
@@ -109,6 +111,7 @@ class CentralVault:
         """Drop the rows. The answers stay."""
         self._engine = None
         self._targets = self._norms = np.empty(0)
+        self._limits.cache_clear()
 
     def __enter__(self) -> Self:
         return self
@@ -146,7 +149,8 @@ class CentralVault:
         # a margin that overflowed to inf - inf says nothing; it must not become a NaN in everybody's answer
         residuals[np.isnan(residuals)] = 0.0
         np.clip(residuals, -limits, limits, out=residuals)
-        return engine.transposed_product(residuals) / self.problem.n
+        residuals /= self.problem.n
+        return engine.transposed_product(residuals)
 
     def _noised_gradient(self, value: Floats, release: Release, clip: float) -> Floats:
         sensitivity = gradient_sensitivity(clip, self.problem.n, self._plan.budget.adjacency)
