@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from numbers import Real
+from numbers import Integral, Real
 
 __all__ = ["Adjacency", "Budget", "BudgetExceeded", "PrivacyWarning"]
 
@@ -70,6 +70,10 @@ class Budget:
     @property
     def private(self) -> bool:
         return math.isfinite(self.epsilon)
+
+
+def is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _is_number(value: object) -> bool:

@@ -21,9 +21,7 @@ __all__ = ["Bounds", "clip_rows", "clip_targets", "gradient_sensitivity", "minim
 
 Floats = NDArray[np.float64]
 
-_REPRESENTABLE = (
-    1e300  # entries beyond (or infinite, as sums of duplicates may be) count as this; norms then stay finite
-)
+_REPRESENTABLE = 1e300  # larger entries (or infinite ones: sums of duplicates) count as this, so that norms stay finite
 
 
 @dataclass(frozen=True)
@@ -127,12 +125,11 @@ def gradient_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:
 
 
 def minimiser_sensitivity(clip: float, n: int, adjacency: Adjacency, ridge: float, tolerance: float) -> float:
-    """l2 sensitivity of a ``tolerance``-certified minimiser of (1/n) sum_i l_i + (ridge/2)||theta||^2, ||grad l_i||
-    <= clip.
+    """l2 sensitivity of a certified minimiser of (1/n) sum_i l_i + (ridge/2)||theta||^2 with ||grad l_i||_2 <= clip.
 
     The objective is ridge-strongly convex and its gradient moves by at most contributions*clip/n between neighbours,
-    so the exact minimisers are within that over ridge; each found point is within tolerance/ridge of its minimiser
-    (E-7).
+    so the minimisers are within that over ridge of each other. A found point whose gradient is within ``tolerance``
+    of zero is within tolerance/ridge of its minimiser (erratum E-7).
     """
     return (gradient_sensitivity(clip, n, adjacency) + 2 * tolerance) / ridge
 

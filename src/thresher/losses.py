@@ -18,9 +18,6 @@ class Loss(Protocol):
     curvature: ClassVar[float]
     """The largest second derivative in the margin."""
 
-    residual_bound: ClassVar[float]
-    """The largest |residual| the loss itself allows; infinite if only a clip bounds it."""
-
     def residual(self, margin: Floats, target: Floats) -> Floats: ...
 
     def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
@@ -32,7 +29,6 @@ class Squared:
     """(m - y)^2 / 2; with a clipped residual, the Huber loss."""
 
     curvature: ClassVar[float] = 1.0
-    residual_bound: ClassVar[float] = np.inf
 
     def residual(self, margin: Floats, target: Floats) -> Floats:
         return margin - target
@@ -47,7 +43,6 @@ class Logistic:
     """log(1 + e^m) - y m for y in {0, 1}; the residual sigmoid(m) - y lies in [-1, 1]."""
 
     curvature: ClassVar[float] = 0.25
-    residual_bound: ClassVar[float] = 1.0
 
     def residual(self, margin: Floats, target: Floats) -> Floats:
         residual: Floats = np.tanh(margin / 2)  # sigmoid(m) = (1 + tanh(m/2)) / 2: vectorised, and never overflows

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.accounting import Cost
-from thresher.budget import Budget, BudgetExceeded
+from thresher.budget import Budget, BudgetExceeded, is_whole
 from thresher.clipping import Bounds
 from thresher.losses import LOSSES
 from thresher.releases import Release, is_priced_here
@@ -48,7 +48,7 @@ class Problem:
             )
         for name in ("n", "d", "sparsity"):
             value = getattr(self, name)
-            if not _is_whole(value) or value < 1:
+            if not is_whole(value) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
         if self.sparsity > self.d:
             raise ValueError(
@@ -89,11 +89,6 @@ class Problem:
     def curvature(self) -> float:
         """The loss's largest second derivative in the margin."""
         return LOSSES[self.loss].curvature
-
-    @property
-    def residual_bound(self) -> float:
-        """The largest |residual| the loss itself allows (infinite for the squared loss: only a clip bounds it)."""
-        return LOSSES[self.loss].residual_bound
 
     def origin(self) -> NDArray[np.float64]:
         return np.zeros(self.dimension)
@@ -180,11 +175,3 @@ class Meter:
     @property
     def answers(self) -> tuple[Answer, ...]:
         return tuple(self._answers)
-
-    def exhausted(self) -> bool:
-        """Whether every planned answer was given."""
-        return not any(self._left.values())
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 from thresher.accounting import Cost, gaussian_mu
-from thresher.budget import Budget
+from thresher.budget import Budget, is_whole
 
 __all__ = [
     "ExactRelease",
@@ -39,7 +38,7 @@ class Release:
     """The law of the noise, as named in certificates."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.times, Integral) or isinstance(self.times, bool) or self.times < 1:
+        if not is_whole(self.times) or self.times < 1:
             raise ValueError(f"times={self.times!r} must be a whole number of at least 1")
         object.__setattr__(self, "times", int(self.times))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
 
+from thresher.budget import is_whole
 from thresher.plan import Problem
 
 __all__ = [
@@ -27,9 +27,7 @@ def check_positive(**hyperparameters: float | None) -> None:
 
 def check_rounds(iterations: int | None) -> None:
     """Refuse a number of rounds that is given but not a whole number of at least 1."""
-    if iterations is not None and (
-        not isinstance(iterations, Integral) or isinstance(iterations, bool) or iterations < 1
-    ):
+    if iterations is not None and not (is_whole(iterations) and iterations >= 1):
         raise ValueError(
             f"iterations={iterations!r} must be a whole number of at least 1, or None for the public default"
         )
@@ -41,10 +39,10 @@ def check_ridge(ridge: float) -> None:
 
 
 def gradient_clip(problem: Problem) -> float:
-    """The l2 bound on one row's gradient: residuals of rows at the row bound are clipped at a tenth of the target's
-    bound, or at 0.5 for class labels.
+    """The l2 bound on one row's gradient.
 
-    The clipped gradient keeps its direction while its noise shrinks with the clip, so a low clip wins (Huber loss).
+    Residuals of rows at the row bound are clipped at a tenth of the target's bound, or at 0.5 for class labels. The
+    clipped gradient keeps its direction while its noise shrinks with the clip, so a low clip wins (Huber loss).
     """
     residual = 0.5 if problem.loss == "logistic" else problem.target_radius / 10
     return residual * problem.row_norm
@@ -56,9 +54,7 @@ def typical_margin(problem: Problem) -> float:
 
 
 def signal_to_noise(problem: Problem, mu: float) -> float:
-    """n mu / sqrt(s d): the gradient of s equally strong features of isotropic rows against its noise, up to a
-    constant.
-    """
+    """n mu / sqrt(s d): the gradient of s equally strong, isotropic features over its noise, up to a constant."""
     return problem.n * mu / math.sqrt(problem.sparsity * problem.d)
 
 

@@ -23,11 +23,10 @@ OVERSHOT, TOO_SHORT = 0.25, -0.5
 
 
 def descend(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int, clip: float, sd: float) -> Floats:
-    """``rounds`` steps theta <- H_s(theta - step * gradient(theta)) from the origin; ``sd`` is the noise in every
-    gradient.
+    """``rounds`` steps theta <- H_s(theta - step * gradient(theta)) from the origin.
 
-    Coefficients that cannot be told from the noise are dropped on the way. With noise, the answer is the mean of the
-    later half of the iterates on the last support.
+    ``sd`` is the known noise in every gradient. Coefficients that cannot be told from it are dropped on the way, and
+    with noise the answer is the mean of the later half of the iterates on the last support.
     """
     steps = SecantSteps(problem, clip)
     theta, later = problem.origin(), problem.origin()
@@ -70,8 +69,7 @@ class SecantSteps:
     def __init__(self, problem: Problem, clip: float) -> None:
         self._problem = problem
         self._hope = removable_loss(problem, clip)
-        # 1 / (curvature of one coordinate of isotropic rows at the row bound), times 3: clipped residuals flatten the
-        # loss
+        # 1 / (curvature of a coordinate of isotropic rows at the row bound), times 3: clipping flattens the loss
         self._longest = 3 * problem.d / (problem.curvature * problem.row_norm**2)
         self._growth = 2.0
         self._steps: Floats | None = None
