@@ -122,10 +122,10 @@ def test_the_row_norm_is_the_smallest_the_bounds_prove(bounds, norm):
 
 
 @pytest.mark.parametrize("bound", [0.1, 1.0, 7.0])
-def test_the_intercept_column_is_a_quarter_of_the_row_bound_and_part_of_the_row_norm(bound):
+def test_the_intercept_column_is_an_eighth_of_the_row_bound_and_part_of_the_row_norm(bound):
     problem = dataclasses.replace(PROBLEM, bounds=Bounds(row=bound, target=(-1, 1)))
-    assert problem.intercept_column == bound / 4
-    assert problem.row_norm == pytest.approx(bound * math.sqrt(1 + 1 / 16))
+    assert problem.intercept_column == bound / 8
+    assert problem.row_norm == pytest.approx(bound * math.sqrt(1 + 1 / 64))
 
 
 @pytest.mark.parametrize(("intercept", "dimension"), [(True, 6), (False, 5)])

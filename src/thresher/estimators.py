@@ -121,7 +121,10 @@ class _SparseModel(BaseEstimator):
     def _bounds(self) -> Bounds:
         feature = self.feature_bound
         if feature is not None and np.ndim(feature) > 0:
-            feature = tuple(float(bound) for bound in feature)
+            try:
+                feature = tuple(float(bound) for bound in feature)
+            except (TypeError, ValueError):
+                raise ValueError(f"feature_bound={feature!r} must be a positive number, or one per column") from None
         return Bounds(feature, self.row_bound, self._target_range())
 
     def _target_range(self) -> tuple[float, float] | None:
@@ -157,22 +160,37 @@ class SparseRegressor(RegressorMixin, _SparseModel):
 
     Parameters
     ----------
-    sparsity : how many coefficients the model may have.
-    epsilon, delta : the privacy budget of the fit; ``delta=None`` means 1/n^2, ``epsilon=float("inf")`` no privacy.
-    feature_bound : |x_ij| is clipped to this public bound (a number, or one per column).
-    row_bound : ||x_i||_2 is clipped to this public bound. At least one of the two bounds is required.
-    target_bound : the target is clipped to [-B, B], or to a pair (low, high). Required, and public.
-    algorithm : a name ("auto", "dp-ight", "output-perturbation", "ight") or an instance from
-    :mod:`thresher.algorithms`. adjacency : "replace-one" or "add-remove". fit_intercept : fit a constant as well. It
-    is one more coordinate of every release and costs 3 % more noise. n_public : the public row count, with
-    ``adjacency="add-remove"``. hardened : put values and noise on an exact grid, so that floating point cannot leak.
-    random_state : repeatable noise, for tests and research only; it marks the certificate. verbose : 1 shows a
-    progress bar on a terminal.
+    sparsity : int
+        How many coefficients the model may have.
+    epsilon, delta : float
+        The privacy budget of the fit. ``delta=None`` means 1/n^2, ``epsilon=float("inf")`` switches privacy off.
+    feature_bound : float or one per column
+        |x_ij| is clipped to this public bound.
+    row_bound : float
+        ||x_i||_2 is clipped to this public bound. At least one of the two bounds is required.
+    target_bound : float or (low, high)
+        The target is clipped to [-B, B], or to [low, high]. Required, and public.
+    algorithm : str or instance
+        "auto", "dp-ight", "output-perturbation", "ight", or an instance from :mod:`thresher.algorithms`.
+    adjacency : "replace-one" or "add-remove"
+        Which data sets count as neighbours.
+    fit_intercept : bool
+        Fit a constant as well. It is one more coordinate of every release and costs 0.8 % more noise.
+    n_public : int
+        The public row count, with ``adjacency="add-remove"``.
+    hardened : bool
+        Put values and noise on an exact grid, so that the noise's floating point cannot leak.
+    random_state : int
+        Repeatable noise, for tests and research only; it marks the certificate.
+    verbose : int
+        1 shows a progress bar on a terminal.
 
     Attributes
     ----------
-    coef_, intercept_, support_ : the model. certificate_ : what it cost. plan_ : what was planned. algorithm_ : what
-    ran.
+    coef_, intercept_, support_
+        The model; ``support_`` holds the positions of its nonzero coefficients.
+    certificate_, plan_, algorithm_
+        What it cost, what was planned, and what ran.
     """
 
     _loss = "squared"
@@ -220,10 +238,11 @@ class SparseRegressor(RegressorMixin, _SparseModel):
         bound = self.target_bound
         if bound is None:
             return None
-        if np.ndim(bound) == 0:
-            return (-float(bound), float(bound))  # type: ignore[arg-type]
-        low, high = bound  # type: ignore[misc]
-        return (float(low), float(high))
+        try:
+            low, high = (-float(bound), float(bound)) if np.ndim(bound) == 0 else map(float, bound)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise ValueError(f"target_bound={bound!r} must be a positive number or a pair (low, high)") from None
+        return (low, high)
 
 
 class SparseClassifier(ClassifierMixin, _SparseModel):

@@ -23,8 +23,8 @@ __all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem"]
 
 Calibration = Literal["proved", "printed"]
 
-INTERCEPT_SHARE = 0.25
-"""The intercept's constant column, in units of the row bound: it costs sqrt(1 + 0.25^2) - 1 = 3 % more noise."""
+INTERCEPT_SHARE = 1 / 8
+"""The intercept's constant column, in units of the row bound: it costs sqrt(1 + 1/64) - 1 = 0.8 % more noise."""
 
 
 @dataclass(frozen=True)

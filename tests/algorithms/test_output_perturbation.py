@@ -52,7 +52,7 @@ def test_a_larger_budget_buys_less_ridge_and_never_more_noise(noise, problem, ad
 def test_by_default_the_noise_is_a_tenth_of_a_useful_coefficient(noise, adjacency, loss, typical, row_norm):
     """Useful: what three equal columns of forty need for a margin of a third of the target's bound, or log-odds 1."""
     plan = OutputPerturbation(noise=noise).plan(PROBLEMS[loss], Budget(1.0, 1e-6, adjacency))
-    coefficient = typical / (row_norm * math.hypot(1, 0.25)) * math.sqrt(40 / 3)
+    coefficient = typical / (row_norm * math.hypot(1, 1 / 8)) * math.sqrt(40 / 3)
     assert noise_sd(plan) == pytest.approx(coefficient / 10, rel=1e-12)
 
 
