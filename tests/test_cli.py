@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
+from thresher import SparseRegressor
 from thresher.cli import app
 
 BOUNDS = ["--feature-bound", "1", "--target-bound", "0,8", "--sparsity", "2"]
@@ -138,6 +140,18 @@ def test_bad_input_is_one_line_that_names_argument_value_and_remedy(arguments, w
     assert len(ended.stderr.strip().splitlines()) == 1
     for word in words:
         assert word in ended.stderr
+
+
+@pytest.mark.parametrize("out", ["missing/model.json", "."])
+def test_a_model_that_could_not_be_written_is_never_fitted(out, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(SparseRegressor, "fit", None)
+    ended = thresher("fit", folder / "table.csv", "--target", "stay", *BOUNDS, "--out", tmp_path / out)
+    assert ended.exit_code == 2
+    assert "cannot be written; give a file" in ended.stderr
+
+
+def test_the_version_is_shown():
+    assert thresher("--version").stdout.strip() == metadata.version("thresher")
 
 
 def test_a_privacy_warning_is_shown_in_one_line(folder, tmp_path):

@@ -6,11 +6,13 @@ import csv
 import functools
 import json
 import math
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable
 from enum import StrEnum
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -82,6 +84,21 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return app.command()(guarded)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(metadata.version("thresher"))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options of thresher itself."""
+
+
 @command
 def fit(
     data: Data,
@@ -111,6 +128,7 @@ def fit(
 
     Example: thresher fit patients.csv --target stay --sparsity 10 --epsilon 1 --feature-bound 1 --target-bound 0,30
     """
+    _check_folder(out_path)
     table = read_table(data, target or ("y" if data.suffix == ".npz" else None))
     if table.y is None:
         raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
@@ -140,6 +158,8 @@ def predict(
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write; default: standard output.")] = None,
 ) -> None:
     """Predict every row of DATA. Extra columns (the target, say) are ignored if the columns have names."""
+    if out_path is not None:
+        _check_folder(out_path)
     fitted = load_model(model)
     columns = _predictions(fitted, _columns_of(fitted, data))
     if out_path is None:
@@ -220,6 +240,8 @@ def demo(
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to keep the fitted model.")] = None,
 ) -> None:
     """The main job on synthetic data: plan, fit, coefficients, certificate."""
+    if out_path is not None:
+        _check_folder(out_path)
     law = dpsl_kt_law(n=10_000, d=500, s=10)
     X, y, theta = law.draw(seed=0)
     bound = round(3 * law.target_deviation, 1)
@@ -243,6 +265,12 @@ def demo(
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------
+
+
+def _check_folder(path: Path) -> None:
+    """Nothing may be spent on a model that cannot be written."""
+    if not os.access(path.parent, os.W_OK) or path.is_dir():
+        raise ValueError(f"--out={str(path)!r} cannot be written; give a file in a folder that exists and is writable")
 
 
 def _estimator(task: Task, target_bound: str | None, **params: Any) -> Any:
@@ -362,5 +390,6 @@ def _one_line_warning(message: Warning | str, *_: Any) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as head, is not an error
+    if hasattr(signal, "SIGPIPE"):  # a reader that has seen enough, such as head, is not an error
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     app()

@@ -65,15 +65,24 @@ def read_table(path: str | Path, target: str | None, only: list[str] | None = No
 def _read_csv(path: Path, target: str | None, only: list[str] | None) -> Table:
     with path.open(newline="", encoding="utf-8-sig") as file:
         names = next(csv.reader(file), [])
-        if not names:
-            raise ValueError(f"DATA={str(path)!r} is empty; its first line must name the columns")
+    if not names:
+        raise ValueError(f"DATA={str(path)!r} is empty; its first line must name the columns")
+    try:
+        values = _cells(path, np.float64)
+    except ValueError:  # text somewhere: read as text, then say which column or take it as the target
         try:
-            values = np.loadtxt(file, delimiter=",", quotechar='"', ndmin=2, dtype=str, comments=None)
+            values = _cells(path, np.str_)
         except ValueError as error:
             raise ValueError(f"DATA={str(path)!r}: {error}") from None
     if values.shape[1] != len(names):
         raise ValueError(f"DATA={str(path)!r}: {len(names)} column names but {values.shape[1]} columns")
     return _split({name: values[:, j] for j, name in enumerate(names)}, target, only)
+
+
+def _cells(path: Path, dtype: type) -> NDArray[Any]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        next(csv.reader(file))  # the names, which may hold quoted line ends
+        return np.loadtxt(file, delimiter=",", quotechar='"', ndmin=2, dtype=dtype, comments=None)
 
 
 def _read_parquet(path: Path, target: str | None, only: list[str] | None) -> Table:
@@ -121,15 +130,21 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str]
         columns = {name: columns[name] for name in only}
     features = []
     for name, column in columns.items():
-        if np.any(column == ""):
+        if _is_missing(column):
             raise ValueError(f"X: column {name!r} has missing values; fill them with a public constant or leave it out")
         _check_column(column, repr(name))
         features.append(np.asarray(column, dtype=np.float64))
-    if y is not None and np.any(y == ""):
+    if y is not None and _is_missing(y):
         raise ValueError(
             f"y: column {target!r} has missing values; fill them with a public constant or drop those rows"
         )
     return Table(np.column_stack(features), y if y is None else labels(y), list(columns))
+
+
+def _is_missing(column: NDArray[Any]) -> bool:
+    if column.dtype.kind == "f":
+        return bool(np.any(np.isnan(column)))
+    return column.dtype.kind == "U" and bool(np.any(column == ""))
 
 
 def labels(values: ArrayLike) -> NDArray[Any]:
