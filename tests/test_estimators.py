@@ -176,6 +176,8 @@ def test_bad_parameters_are_named_with_value_and_remedy_before_any_row_is_held(c
         (lambda X, y: (np.where(X > 0.9, NAN, X), y), ValueError, ("X", "NaN")),
         (lambda X, y: (np.where(X > 0.9, INF, X), y), ValueError, ("X", "infinity")),
         (lambda X, y: (X, np.where(y > 1, NAN, y)), ValueError, ("y", "NaN")),
+        (lambda X, y: (X, [None] * len(y)), ValueError, ("y", "NaN")),
+        (lambda X, y: (X, ["Paris"] * len(y)), ValueError, ("y: ", "SparseClassifier")),
         (lambda X, y: (X[:10], y), ValueError, ("inconsistent", "10")),
         (lambda X, y: (X.ravel(), y), ValueError, ("2D",)),
         (lambda X, y: (X[:1], y[:1]), ValueError, ("1 sample",)),

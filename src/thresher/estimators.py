@@ -22,7 +22,7 @@ from thresher.clipping import Bounds
 from thresher.plan import Plan, Problem
 from thresher.progress import answers_bar
 from thresher.randomness import NoiseSource
-from thresher.tables import reject_text
+from thresher.tables import numeric_target, reject_text
 from thresher.vaults import CentralVault
 
 __all__ = ["SparseClassifier", "SparseRegressor", "load_model"]
@@ -228,8 +228,8 @@ class SparseRegressor(RegressorMixin, _SparseModel):
 
     def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
         """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars) and the targets ``y``."""
-        X, y = self._validate(X, y, unsupported)
-        return self._fit(X, np.asarray(y, dtype=np.float64), ())
+        X, y = self._validate(X, numeric_target(y), unsupported)
+        return self._fit(X, y, ())
 
     def predict(self, X: Any) -> Floats:
         return self._margins(X)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = ["Table", "labels", "read_table", "reject_text"]
+__all__ = ["Table", "labels", "numeric_target", "read_table", "reject_text"]
 
 
 def reject_text(X: Any) -> None:
@@ -23,6 +23,17 @@ def reject_text(X: Any) -> None:
     elif getattr(X, "dtype", None) is not None and X.dtype.kind in "OUS" and np.ndim(X) == 2:
         for j in range(X.shape[1]):
             _check_column(X[:, j], str(j))
+
+
+def numeric_target(y: Any) -> Any:
+    """``y`` as float64 numbers (None, which scikit-learn refuses itself, stays None)."""
+    try:
+        return None if y is None else np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "y: a regression target must be numbers and this one holds text; for class labels use SparseClassifier "
+            "(--task classification)"
+        ) from None
 
 
 def _check_column(column: Any, name: str) -> None:
