@@ -208,7 +208,7 @@ def test_per_column_bounds_must_match_the_columns():
         Bounds(feature=(1.0, 1.0, 1.0)).row_norm(4)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan, 1e-150, 1e150])
 @pytest.mark.parametrize("make", [lambda v: Bounds(feature=v), lambda v: Bounds(row=v), lambda v: Bounds((1.0, v))])
 def test_bounds_that_bound_nothing_are_refused(make, value):
     with pytest.raises(ValueError, match="must be a positive finite number"):

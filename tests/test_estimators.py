@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,13 +13,14 @@ import pytest
 from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-from thresher import PrivacyWarning, SparseClassifier, SparseRegressor, load_model
-from thresher.algorithms import DPIGHT
+from thresher import Budget, PrivacyWarning, SparseClassifier, SparseRegressor, load_model
+from thresher.algorithms import DPIGHT, OutputPerturbation
 from thresher.estimators import CentralVault
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
@@ -267,6 +269,87 @@ def test_the_plan_needs_no_data_and_is_the_one_that_runs(table):
     model = regressor()
     planned = model.plan(n_samples=2000, n_features=6)
     assert model.fit(*table).plan_ == planned
+
+
+# -- what must not switch the noise off or spoil the guarantee --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        DPIGHT(clip=np.float16(0.1), iterations=3),
+        OutputPerturbation(ridge=np.float16(6e4), clip=np.float16(0.1)),
+    ],
+)
+def test_half_precision_hyperparameters_keep_the_full_noise(algorithm):
+    X = np.random.default_rng(0).uniform(-1, 1, (70_000, 3))  # more rows than the largest half-precision number
+    params = {"sparsity": 1, "random_state": None, "target_bound": 1.0, "algorithm": algorithm}
+    first, second = (regressor(**params).fit(X, X[:, 0]) for _ in range(2))
+    (entry,) = first.certificate_.releases
+    assert all(answer["scale"] > 0 for answer in entry["answers"])
+    assert first.intercept_ != second.intercept_
+    assert first.certificate_.verify()
+
+
+def test_numpys_small_integers_do_not_wrap_around(table):
+    X, y = table[0][:100], table[1][:100]
+    small = regressor(sparsity=np.int8(2), adjacency="add-remove", n_public=np.int8(100)).fit(X, y)
+    plain = regressor(sparsity=2, adjacency="add-remove", n_public=100).fit(X, y)
+    assert np.array_equal(small.coef_, plain.coef_)
+
+
+class SpendsMore(DPIGHT):
+    def plan(self, problem, budget):
+        return super().plan(problem, Budget(100 * budget.epsilon, budget.delta))
+
+
+def test_an_algorithm_that_plans_for_another_budget_is_refused(table, monkeypatch):
+    monkeypatch.setattr(CentralVault, "__init__", _never)
+    with pytest.raises(ValueError, match="another problem or budget"):
+        regressor(algorithm=SpendsMore()).fit(*table)
+
+
+class AsksNothing(DPIGHT):
+    def plan(self, problem, budget):
+        return replace(super().plan(problem, budget), releases=())
+
+    def run(self, vault):
+        return vault.problem.origin()
+
+
+def test_a_model_whose_certificate_would_not_verify_is_dropped(table):
+    model = regressor(algorithm=AsksNothing())
+    with pytest.raises(RuntimeError, match="would not verify"):
+        model.fit(*table)
+    assert not hasattr(model, "coef_")
+
+
+class Interrupted(DPIGHT):
+    def run(self, vault):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_an_interrupted_refit_leaves_no_model(make, table):
+    X, y = table
+    model = make().fit(X, _labels(make, y)).set_params(algorithm=Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, _labels(make, y))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [[["SECRET", "1"], ["2", "3"]], np.full(3, 31337.42), np.float64(31337.42), np.full((3, 2), 31337.42 + 1j)],
+)
+def test_no_message_quotes_a_cell(X):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        regressor().fit(X, [1.0, 2.0, 3.0][: np.shape(X)[0] if np.ndim(X) else 1])
+    assert "SECRET" not in str(caught.value)
+    assert "31337" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
 
 
 # -- saving -----------------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from thresher.tables import read_table
         ("a,b\n1,nan\n", ("column 'b'", "missing values")),
         ("a,b\n1,2,3\n", ("2 column names", "3 columns")),
         ("a,b\n1,2\n1\n", ("t.csv",)),
+        ("31337.42,0.9\n1,2\n", ("first line must name the columns",)),
+        ("a,a\n1,2\n", ("a name of its own",)),
     ],
 )
 def test_a_broken_csv_is_refused_by_column_without_its_values(text, words, tmp_path):
@@ -25,6 +27,14 @@ def test_a_broken_csv_is_refused_by_column_without_its_values(text, words, tmp_p
         read_table(tmp_path / "t.csv", None)
     for word in words:
         assert word in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert "31337" not in str(caught.value)
+
+
+def test_a_broken_svmlight_file_is_refused_without_its_values(tmp_path):
+    (tmp_path / "t.svm").write_text("1 1:secret\n")
+    with pytest.raises(ValueError, match="is not svmlight") as caught:
+        read_table(tmp_path / "t.svm", None)
     assert "secret" not in str(caught.value)
 
 

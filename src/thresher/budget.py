@@ -50,9 +50,9 @@ class Budget:
     adjacency: Adjacency = Adjacency.REPLACE_ONE
 
     def __post_init__(self) -> None:
-        if not _is_number(self.epsilon) or not self.epsilon > 0:
+        if not _is_number(self.epsilon) or not self.epsilon >= 1e-6:  # below, the exact curve loses its digits
             raise ValueError(
-                f"epsilon={self.epsilon!r} must be a number above 0; typical values are 0.5 to 8, "
+                f"epsilon={self.epsilon!r} must be a number above 0, at least 1e-6; typical values are 0.5 to 8, "
                 'and float("inf") switches privacy off'
             )
         if not _is_number(self.delta) or not 0 < self.delta < 1:

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from thresher.accounting import Cost
-from thresher.budget import Adjacency
+from thresher.budget import Adjacency, is_whole
 from thresher.clipping import gradient_sensitivity, minimiser_sensitivity
 from thresher.plan import Answer, Plan
 from thresher.releases import Release, release_from_dict
@@ -78,7 +78,7 @@ class Certificate:
         """
         try:
             return self._recomputed()
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             return Verification(False, math.inf, "nothing", (f"the certificate is malformed: {error!r}",))
 
     def _recomputed(self) -> Verification:
@@ -88,6 +88,10 @@ class Certificate:
             release = release_from_dict(entry["release"])
             total += release.cost()
             problems += _problems_of(release, entry["answers"], self)
+        if not (is_whole(self.n_samples) and self.n_samples >= 1):
+            problems.append(f"n_samples={self.n_samples!r} is not a number of rows")
+        if self.epsilon is not None and self.grade == "none":
+            problems.append("grade 'none' promises nothing, yet an epsilon is stated")
         if not self.releases:
             problems.append("no release is listed, yet a model was released")
         epsilon, method = total.epsilon(self.delta)
@@ -172,6 +176,8 @@ def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: C
     for answer in answers:
         sensitivity, scale = float(answer["sensitivity"]), float(answer["scale"])
         least = _least_sensitivity(release.question, float(answer["clip"]), certificate)
+        if not (least > 0 and 0 < scale < math.inf):
+            problems.append(f"a {release.question} with clip {answer['clip']} and noise {scale:.6g} cannot be")
         if not sensitivity >= least * (1 - 1e-9):
             problems.append(
                 f"sensitivity {sensitivity:.6g} of a {release.question} is below {least:.6g}, what its clip gives"

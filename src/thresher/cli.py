@@ -229,7 +229,10 @@ def verify(
             out.print(f"Second opinion, dp-accounting's Renyi accountant (an upper bound): epsilon {opinion:.6g}.")
         for problem in check.problems:
             typer.echo(f"thresher: {problem}", err=True)
-        out.print("The certificate holds." if check else "The certificate does NOT hold.")
+        if certificate.epsilon is None and check:
+            out.print("The certificate claims no guarantee.")
+        else:
+            out.print("The certificate holds." if check else "The certificate does NOT hold.")
     if not check:
         raise typer.Exit(1)
 

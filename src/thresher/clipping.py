@@ -17,10 +17,20 @@ from scipy import sparse
 
 from thresher.budget import Adjacency
 
-__all__ = ["Bounds", "clip_rows", "clip_targets", "gradient_sensitivity", "minimiser_sensitivity", "residual_limits"]
+__all__ = [
+    "LARGEST",
+    "SMALLEST",
+    "Bounds",
+    "clip_rows",
+    "clip_targets",
+    "gradient_sensitivity",
+    "minimiser_sensitivity",
+    "residual_limits",
+]
 
 Floats = NDArray[np.float64]
 
+SMALLEST, LARGEST = 1e-100, 1e100  # of bounds and clips: outside, squares under- or overflow and norms lie
 _REPRESENTABLE = 1e300  # larger entries (or infinite ones: sums of duplicates) count as this, so that norms stay finite
 
 
@@ -38,12 +48,18 @@ class Bounds:
                 "feature_bound=None and row_bound=None: give at least one of them, from public knowledge "
                 "(feature_bound clips every |x_ij|, row_bound clips every ||x_i||_2)"
             )
-        for bound in self.feature if isinstance(self.feature, tuple) else (self.feature,):
-            _check_bound("feature_bound", bound)
-        _check_bound("row_bound", self.row)
+        feature = self.feature
+        if isinstance(feature, tuple):
+            feature = tuple(_checked("feature_bound", bound) for bound in feature)
+        elif feature is not None:
+            feature = _checked("feature_bound", feature)
+        object.__setattr__(self, "feature", feature)
+        if self.row is not None:
+            object.__setattr__(self, "row", _checked("row_bound", self.row))
         if self.target is not None:
-            low, high = self.target
-            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            low, high = map(float, self.target)
+            object.__setattr__(self, "target", (low, high))
+            if not (max(abs(low), abs(high)) <= LARGEST and high - low >= SMALLEST):
                 raise ValueError(
                     f"target_bound={self.target!r} must be a positive number or a pair (low, high) with low < high, "
                     "from public knowledge about the target"
@@ -121,7 +137,7 @@ def residual_limits(norms: Floats, clip: float) -> Floats:
 
 def gradient_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:
     """l2 sensitivity of (1/n) sum_i g_i with ||g_i||_2 <= clip."""
-    return adjacency.contributions * clip / n
+    return adjacency.contributions * float(clip) / int(n)
 
 
 def minimiser_sensitivity(clip: float, n: int, adjacency: Adjacency, ridge: float, tolerance: float) -> float:
@@ -131,7 +147,7 @@ def minimiser_sensitivity(clip: float, n: int, adjacency: Adjacency, ridge: floa
     so the minimisers are within that over ridge of each other. A found point whose gradient is within ``tolerance``
     of zero is within tolerance/ridge of its minimiser (erratum E-7).
     """
-    return (gradient_sensitivity(clip, n, adjacency) + 2 * tolerance) / ridge
+    return (gradient_sensitivity(clip, n, adjacency) + 2 * tolerance) / float(ridge)
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------
@@ -154,6 +170,11 @@ def _ratio(bound: float, norms: Floats) -> Floats:
     return ratio if math.isinf(bound) else np.minimum(ratio, np.finfo(np.float64).max)
 
 
-def _check_bound(name: str, value: float | None) -> None:
-    if value is not None and not (isinstance(value, Real) and 0 < value < math.inf):
-        raise ValueError(f"{name}={value!r} must be a positive finite number, taken from public knowledge")
+def _checked(name: str, value: float) -> float:
+    """``value`` as a plain float, in a range whose squares and ratios a double can hold."""
+    if not (isinstance(value, Real) and SMALLEST <= value <= LARGEST):
+        raise ValueError(
+            f"{name}={value!r} must be a positive finite number, taken from public knowledge "
+            f"(and from {SMALLEST:g} to {LARGEST:g})"
+        )
+    return float(value)

@@ -22,7 +22,7 @@ from thresher.clipping import Bounds
 from thresher.plan import Plan, Problem
 from thresher.progress import answers_bar
 from thresher.randomness import NoiseSource
-from thresher.tables import numeric_target, reject_text
+from thresher.tables import numeric_target, reject_text, without_values
 from thresher.vaults import CentralVault
 
 __all__ = ["SparseClassifier", "SparseRegressor", "load_model"]
@@ -48,7 +48,10 @@ class _SparseModel(BaseEstimator):
         )
         delta = n_samples**-2.0 if self.delta is None else self.delta
         budget = Budget(self.epsilon, delta, self.adjacency)
-        return self._algorithm().plan(problem, budget)
+        plan = self._algorithm().plan(problem, budget)
+        if plan.problem != problem or plan.budget != budget:
+            raise ValueError(f"algorithm={self.algorithm!r} planned for another problem or budget than it was given")
+        return plan
 
     def save(self, path: str | Path) -> None:
         """Write the model and its certificate as plain JSON."""
@@ -86,6 +89,7 @@ class _SparseModel(BaseEstimator):
         if self.random_state is not None:
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
         _warn_about(plan)
+        self.__dict__.pop("certificate_", None)  # from here on the old model is gone: an interrupted fit leaves none
         with (
             answers_bar(plan, enabled=self.verbose > 0) as watch,
             CentralVault(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
@@ -93,10 +97,13 @@ class _SparseModel(BaseEstimator):
             theta = algorithm.run(vault)
             answers = vault.answers
             randomness = vault.randomness
+        certificate = certify(plan, answers, randomness, assumptions)
+        if not certificate.verify():
+            raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
         self._keep(theta, plan)
         self.plan_ = plan
         self.algorithm_ = plan.algorithm
-        self.certificate_ = certify(plan, answers, randomness, assumptions)
+        self.certificate_ = certificate
         return self
 
     def _keep(self, theta: Floats, plan: Plan) -> None:
@@ -138,14 +145,19 @@ class _SparseModel(BaseEstimator):
                 "than the one that is paid for; drop the argument"
             )
         reject_text(X)
-        return validate_data(  # type: ignore[no-any-return]
-            self, X, y, accept_sparse=("csc", "csr", "coo"), dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
+        return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)  # type: ignore[no-any-return]
+
+    def _checked(self, X: Any, *y: Any, **requirements: Any) -> Any:
+        """scikit-learn's validation, its messages without the values they would print."""
+        try:
+            return validate_data(self, X, *y, dtype=[np.float64, np.float32], **requirements)
+        except ValueError as error:
+            raise ValueError(without_values(str(error))) from None
 
     def _margins(self, X: Any) -> Floats:
         check_is_fitted(self, "certificate_")
         reject_text(X)
-        X = validate_data(self, X, accept_sparse=("csc", "csr"), dtype=[np.float64, np.float32], reset=False)
+        X = self._checked(X, accept_sparse=("csc", "csr"), reset=False)
         margins: Floats = np.ravel(safe_sparse_dot(X, self._coefficients())) + np.ravel(self.intercept_)[0]
         return margins
 

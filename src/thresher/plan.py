@@ -50,6 +50,8 @@ class Problem:
             value = getattr(self, name)
             if not is_whole(value) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
+            object.__setattr__(self, name, int(value))  # NumPy's small integers wrap around
+        object.__setattr__(self, "intercept", bool(self.intercept))
         if self.sparsity > self.d:
             raise ValueError(
                 f"sparsity={self.sparsity} is larger than the number of columns, {self.d}; ask for at most {self.d}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = ["Table", "labels", "numeric_target", "read_table", "reject_text"]
+__all__ = ["Table", "labels", "numeric_target", "read_table", "reject_text", "without_values"]
 
 
 def reject_text(X: Any) -> None:
@@ -23,6 +24,15 @@ def reject_text(X: Any) -> None:
     elif getattr(X, "dtype", None) is not None and X.dtype.kind in "OUS" and np.ndim(X) == 2:
         for j in range(X.shape[1]):
             _check_column(X[:, j], str(j))
+
+
+def without_values(message: str) -> str:
+    """A message of scikit-learn or NumPy without the cells it quotes."""
+    message = re.sub(
+        r"could not convert string to float.*", "X holds text; encode it as numbers first", message, flags=re.S
+    )
+    message = re.sub(r"(Complex data not supported).*", r"\1", message, flags=re.S)
+    return re.sub(r"\s*array=.*?(?=Reshape|\Z)", " ", message, flags=re.S)
 
 
 def numeric_target(y: Any) -> Any:
@@ -78,6 +88,8 @@ def _read_csv(path: Path, target: str | None, only: list[str] | None) -> Table:
         names = next(csv.reader(file), [])
     if not names:
         raise ValueError(f"DATA={str(path)!r} is empty; its first line must name the columns")
+    if len(set(names)) < len(names) or any(_is_numeric(name) for name in names):
+        raise ValueError(f"DATA={str(path)!r}: its first line must name the columns, each with a name of its own")
     try:
         values = _cells(path, np.float64)
     except ValueError:  # text somewhere: read as text, then say which column or take it as the target
@@ -88,6 +100,15 @@ def _read_csv(path: Path, target: str | None, only: list[str] | None) -> Table:
     if values.shape[1] != len(names):
         raise ValueError(f"DATA={str(path)!r}: {len(names)} column names but {values.shape[1]} columns")
     return _split({name: values[:, j] for j, name in enumerate(names)}, target, only)
+
+
+def _is_numeric(name: str) -> bool:
+    """Whether a column name is a number: then the first line is a person's row, not a header."""
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _cells(path: Path, dtype: type) -> NDArray[Any]:
@@ -110,7 +131,10 @@ def _read_parquet(path: Path, target: str | None, only: list[str] | None) -> Tab
 def _read_svm(path: Path, target: str | None, only: list[str] | None) -> Table:
     from sklearn.datasets import load_svmlight_file
 
-    X, y = load_svmlight_file(str(path))
+    try:
+        X, y = load_svmlight_file(str(path))
+    except ValueError:
+        raise ValueError(f"DATA={str(path)!r} is not svmlight: each line must be 'target column:value ...'") from None
     return Table(X, y, None)
 
 

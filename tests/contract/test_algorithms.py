@@ -302,6 +302,12 @@ CUNNING = {
     "negative count": add_negative_count,
     "clip raised": scaled(first_answer, "clip", 2.0),
     "adjacency relabelled": replaced(lambda data: data, "adjacency", "replace-one"),
+    "rows below one": replaced(lambda data: data, "n_samples", -5),
+    "no rows": replaced(lambda data: data, "n_samples", 0),
+    "times beyond a float": replaced(lambda data: data["releases"][0]["release"], "times", 10**400),
+    "negative clip": replaced(first_answer, "clip", -1.0),
+    "grade none": replaced(lambda data: data, "grade", "none"),
+    "no releases": replaced(lambda data: data, "releases", []),
 }
 
 

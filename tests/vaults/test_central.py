@@ -524,3 +524,22 @@ def test_the_rows_are_copied_so_that_nobody_can_change_them_later():
     vault = make_vault(X, y, release)
     X[:], y[:] = 0, 0
     np.testing.assert_array_equal(ask(vault, release), before)
+
+
+def test_in_hardened_mode_a_removed_row_changes_no_other_rows_margin():
+    """Dense BLAS products round the last rows of a block differently; at a huge, cancelling theta that flips signs."""
+    rng = np.random.default_rng(0)
+    release = GaussianGradient(1, 1.0)
+    for _ in range(200):
+        n, d = rng.integers(3, 9), rng.integers(3, 40)
+        x, theta = rng.uniform(-1, 1, d), rng.normal(size=d)
+        theta = 1e18 * (theta - x * (x @ theta) / (x @ x))
+        X = np.tile(x, (n, 1))
+        X[0] = 0
+        problem = Problem(int(n), int(d), 1, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), intercept=False)
+        plan = Plan("test", problem, Budget(100.0, 1e-6, "add-remove"), (release,))
+        answers = [
+            CentralVault(rows, np.zeros(len(rows)), plan, NoiseSource(0, hardened=True)).gradient(theta, release, 1.0)
+            for rows in (X, X[1:])
+        ]
+        np.testing.assert_array_equal(*answers)

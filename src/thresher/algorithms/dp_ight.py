@@ -56,7 +56,7 @@ class DPIGHT:
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         rounds = self.iterations or default_rounds(problem, gaussian_mu(budget.epsilon, budget.delta))
-        clip = self.clip or gradient_clip(problem)
+        clip = float(self.clip or gradient_clip(problem))
         noisy_gradient = GaussianGradient.calibrated(budget, times=rounds)
         notes: tuple[str, ...] = ()
         if self.calibration == "printed":

@@ -47,8 +47,8 @@ class OutputPerturbation:
             release = GaussianMinimiser.calibrated(budget, times=1)
         else:
             release = L2LaplaceMinimiser(times=1, epsilon=budget.epsilon)
-        clip = self.clip or gradient_clip(problem)
-        ridge = self.ridge or default_ridge(problem, clip, release, budget.adjacency)
+        clip = float(self.clip or gradient_clip(problem))
+        ridge = float(self.ridge or default_ridge(problem, clip, release, budget.adjacency))
         return Plan(self.name, problem, budget, (release,), {"ridge": ridge, "clip": clip})
 
     def run(self, vault: CentralVault) -> NDArray[np.float64]:

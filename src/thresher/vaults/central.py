@@ -14,8 +14,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from thresher.clipping import clip_rows, clip_targets, gradient_sensitivity, minimiser_sensitivity, residual_limits
+from thresher.clipping import (
+    LARGEST,
+    SMALLEST,
+    clip_rows,
+    clip_targets,
+    gradient_sensitivity,
+    minimiser_sensitivity,
+    residual_limits,
+)
 from thresher.engines import Engine, engine_for
 from thresher.losses import LOSSES
 from thresher.plan import Answer, Meter, Plan, Problem
@@ -42,7 +51,12 @@ class CentralVault:
         self._noise = noise
         self._watch = watch
         self._loss = LOSSES[self.problem.loss]
-        self._engine: Engine | None = engine_for(clip_rows(X, self.problem.bounds), self.problem.intercept_column)
+        rows = clip_rows(X, self.problem.bounds)
+        if (
+            noise.hardened
+        ):  # sparse products treat each row alike wherever it stands; BLAS rounds the last rows differently
+            rows = sparse.csc_array(rows)
+        self._engine: Engine | None = engine_for(rows, self.problem.intercept_column)
         self._targets = clip_targets(np.asarray(y, dtype=np.float64), self.problem.bounds) - self.problem.target_centre
         self._norms = self._engine.row_norms()
         self._limits = lru_cache(maxsize=1)(lambda clip: residual_limits(self._norms, clip))  # one clip is usual
@@ -69,12 +83,14 @@ class CentralVault:
 
     def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
         """(1/n) sum_i clip(r_i) x_i + noise, each row's term clipped to l2 norm ``clip``."""
+        clip = float(clip)  # a NumPy half-precision clip would make the sensitivity half-precision too: zero, at times
         engine = self._charge("gradient", release, clip, theta)
         value = self._mean_gradient(engine, _margins(engine, theta), self._limits(clip))
         return self._noised_gradient(value, release, clip)
 
     def restricted_gradient(self, theta: Floats, support: Indices, release: Release, clip: float) -> Floats:
         """Coordinates ``support`` of the gradient + noise, each row's restricted term clipped to l2 norm ``clip``."""
+        clip = float(clip)
         if not np.all((support >= 0) & (support < self.problem.dimension)):
             raise ValueError(f"support={support!r} must hold coordinates from 0 to {self.problem.dimension - 1}")
         engine = self._charge("restricted gradient", release, clip, theta)
@@ -84,9 +100,10 @@ class CentralVault:
 
     def minimiser(self, release: Release, clip: float, ridge: float) -> Floats:
         """argmin (1/n) sum_i l_i + (ridge/2)||theta||^2, + noise, gradients of each l_i of l2 norm at most ``clip``."""
-        if not 0 < ridge < math.inf:
+        clip, ridge = float(clip), float(ridge)
+        if not SMALLEST <= ridge <= LARGEST:
             raise ValueError(
-                f"ridge={ridge!r} must be positive and finite: strong convexity is what bounds the sensitivity"
+                f"ridge={ridge!r} must be a number from {SMALLEST:g} to {LARGEST:g}: it is what bounds the sensitivity"
             )
         engine = self._charge("minimiser", release, clip, self.problem.origin())
         limits = self._limits(clip)
@@ -102,7 +119,12 @@ class CentralVault:
         tolerance = 0.01 * clip / self.problem.n + 4 * round_off  # 1 % more noise, and reachable in floating point
         theta = minimise_strongly_convex(objective, self.problem.origin(), ridge, smoothness, tolerance)
         adjacency = self._plan.budget.adjacency
-        sensitivity = minimiser_sensitivity(clip, self.problem.n, adjacency, ridge, tolerance + round_off)
+        # A margin is off by at most d u ||x|| ||theta||, with ||theta|| <= 2 clip / ridge at a minimiser over at most
+        # 2 n rows: public numbers only, since the noise must not depend on how many rows there are.
+        curvature = self.problem.curvature * self.problem.row_norm**2
+        margins_off = 4 * self.problem.dimension * _ROUND_OFF * curvature * clip / ridge
+        certified = tolerance + round_off + margins_off
+        sensitivity = minimiser_sensitivity(clip, self.problem.n, adjacency, ridge, certified)
         return self._noised(theta, release, clip, sensitivity, error=0.0)
 
     # -- closing ------------------------------------------------------------------------------------------------
@@ -130,8 +152,10 @@ class CentralVault:
         """Refuse what cannot be answered, then pay; only after this may a row be touched."""
         if self._engine is None:
             raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
-        if not clip > 0 or (math.isinf(clip) and release.multiplier > 0):
-            raise ValueError(f"clip={clip!r} must be a positive finite number: it is what bounds the sensitivity")
+        if not SMALLEST <= clip <= (LARGEST if release.multiplier > 0 else math.inf):
+            raise ValueError(
+                f"clip={clip!r} must be a number from {SMALLEST:g} to {LARGEST:g}: it is what bounds the sensitivity"
+            )
         if self._noise.hardened and release.noise not in ("gaussian", "none"):
             raise ValueError(
                 f"hardened=True has no exact sampler for {release.noise} noise; use gaussian noise or hardened=False"
@@ -171,6 +195,10 @@ class CentralVault:
             answer = value + self._noise.l2_laplace(scale, value.size)
         else:
             answer, scale = self._noise.gaussian(value, sensitivity, release.multiplier, error)
+        if release.multiplier > 0 and not 0 < scale < math.inf:
+            raise FloatingPointError(
+                f"noise scale {scale!r}: the bounds are too extreme to be private; nothing is answered"
+            )
         self._meter.record(Answer(release, clip, sensitivity, scale))
         self._watch()
         return answer

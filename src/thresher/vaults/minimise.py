@@ -38,7 +38,7 @@ def minimise_strongly_convex(
     gradient = objective(theta)[1]
     root = np.sqrt(strong_convexity / smoothness)
     momentum = (1 - root) / (1 + root)
-    while np.linalg.norm(gradient) > tolerance:
+    while not np.linalg.norm(gradient) <= tolerance:
         ahead = theta + momentum * (theta - previous)
         previous, theta = theta, ahead - objective(ahead)[1] / smoothness
         gradient = objective(theta)[1]
