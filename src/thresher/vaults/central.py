@@ -52,9 +52,7 @@ class CentralVault:
         self._watch = watch
         self._loss = LOSSES[self.problem.loss]
         rows = clip_rows(X, self.problem.bounds)
-        if (
-            noise.hardened
-        ):  # sparse products treat each row alike wherever it stands; BLAS rounds the last rows differently
+        if noise.hardened:  # dense BLAS products round a row differently depending on where it stands; these do not
             rows = sparse.csc_array(rows)
         self._engine: Engine | None = engine_for(rows, self.problem.intercept_column)
         self._targets = clip_targets(np.asarray(y, dtype=np.float64), self.problem.bounds) - self.problem.target_centre
