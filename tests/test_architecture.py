@@ -109,7 +109,7 @@ def doubled_sensitivities(source):
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
             factors = [ast.unparse(factor) for factor in _factors(node)]
             named = [re.search("clip|sensitiv", factor) for factor in factors]
-            if any(factor in ("2", "2.0") for factor in factors) and any(named) and "_ROUND_OFF" not in factors:
+            if any(factor in ("2", "2.0") for factor in factors) and any(named) and "ROUND_OFF" not in factors:
                 found.append(ast.unparse(node))
     return found
 

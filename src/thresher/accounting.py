@@ -18,6 +18,7 @@ from scipy.special import erfcx, ndtr
 
 __all__ = [
     "Cost",
+    "choice_epsilon",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
@@ -131,6 +132,14 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     return _bisect(lambda rho: zcdp_epsilon(rho, delta) <= epsilon, 0.0, high)[0] * _INWARD
 
 
+def choice_epsilon(scale: float) -> float:
+    """The pure epsilon of taking the largest of scores with Gumbel or Laplace noise of this scale over sensitivity.
+
+    One score may go up while another goes down, so twice what one score would reveal (erratum E-15).
+    """
+    return 2 / scale
+
+
 # -- composition ------------------------------------------------------------------------------------------------
 
 
@@ -158,6 +167,17 @@ class Cost:
         """``times`` releases, each epsilon-DP: epsilon^2/2-zCDP each (Bun and Steinke 2016, Prop. 1.4)."""
         rho = epsilon * epsilon / 2
         return cls(math.inf, times * rho, times * epsilon, tuple(times * np.minimum(rho * ORDERS, epsilon)))
+
+    @classmethod
+    def bounded_range(cls, epsilon: float, times: int = 1) -> Cost:
+        """``times`` exponential mechanisms, each epsilon-DP and epsilon^2/8-zCDP (Cesar and Rogers 2021)."""
+        rho = epsilon * epsilon / 8
+        return cls(math.inf, times * rho, times * epsilon, tuple(times * np.minimum(rho * ORDERS, epsilon)))
+
+    @classmethod
+    def renyi(cls, rdp: Floats) -> Cost:
+        """A release known by its Renyi curve at ORDERS only."""
+        return cls(math.inf, math.inf, math.inf, tuple(rdp))
 
     @classmethod
     def unbounded(cls) -> Cost:

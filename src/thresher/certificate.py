@@ -189,8 +189,11 @@ def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: C
 
 def _least_sensitivity(question: str, clip: float, certificate: Certificate) -> float:
     n, adjacency = certificate.n_samples, Adjacency(certificate.adjacency)
-    if question == "minimiser":
-        return minimiser_sensitivity(clip, n, adjacency, certificate.settings["ridge"], tolerance=0.0)
+    if question in ("quantile", "votes"):
+        return 1.0  # one row moves one rank, or one block's vote, for either adjacency
+    if question in ("minimiser", "labels"):
+        reach = certificate.settings["public_norm"] if question == "labels" else 1.0
+        return reach * minimiser_sensitivity(clip, n, adjacency, certificate.settings["ridge"], tolerance=0.0)
     return gradient_sensitivity(clip, n, adjacency)
 
 

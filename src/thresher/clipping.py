@@ -78,6 +78,12 @@ class Bounds:
             norms.append(self.feature * math.sqrt(d))
         return min(norms)
 
+    def entries(self, d: int) -> Floats:
+        """What no clipped entry of each of ``d`` columns exceeds in magnitude."""
+        feature = np.inf if self.feature is None else np.asarray(self.feature)
+        entries: Floats = np.minimum(np.broadcast_to(feature, d), np.inf if self.row is None else self.row)
+        return entries
+
 
 # -- clips ------------------------------------------------------------------------------------------------------
 

@@ -69,6 +69,14 @@ class Problem:
         return INTERCEPT_SHARE * self.bounds.row_norm(self.d) if self.intercept else 0.0
 
     @property
+    def entry_bounds(self) -> NDArray[np.float64]:
+        """What no clipped entry of a column exceeds in magnitude, the intercept's constant column last."""
+        bounds = np.empty(self.dimension)
+        bounds[: self.d] = self.bounds.entries(self.d)
+        bounds[self.d :] = self.intercept_column
+        return bounds
+
+    @property
     def row_norm(self) -> float:
         """The l2 norm no clipped row exceeds, intercept column included."""
         return math.hypot(self.bounds.row_norm(self.d), self.intercept_column)

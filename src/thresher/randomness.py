@@ -111,6 +111,60 @@ class NoiseSource:
         self._guard()
         return self._generator.gumbel(0.0, scale, size)
 
+    def gumbel_top(
+        self, scores: Floats, picks: int, sensitivity: float, multiplier: float, error: float = 0.0
+    ) -> tuple[Integers, float]:
+        """The ``picks`` positions with the largest score + Gumbel(scale), in increasing order, and the scale.
+
+        scale = multiplier * sensitivity: the exponential mechanism with epsilon = 2 / multiplier, drawn without
+        replacement. Hardened: the choice is exact for real-valued noise (:meth:`_exact_top`), and ``error``, a bound on
+        the round-off in each score, is added to the sensitivity on both sides.
+        """
+        self._guard()
+        if self.hardened:
+            sensitivity += 2 * error
+        scale = multiplier * sensitivity
+        if scale == 0:
+            chosen = np.argpartition(-scores, picks - 1)[:picks]
+        elif self.hardened:
+            chosen = self._exact_top(scores, picks, scale)
+        else:
+            noisy = scores + self.gumbel(scale, scores.size)
+            chosen = np.argpartition(-noisy, picks - 1)[:picks]
+        return np.sort(chosen), scale
+
+    def _exact_top(self, scores: Floats, picks: int, scale: float) -> Integers:
+        """The positions with the smallest log E_j - scores_j/scale, E_j exponential: Gumbel noise as a race.
+
+        E_j = -log U_j with U_j a real number of which the first bits are drawn. Positions whose keys, given the bits
+        known, could still fall on either side of the last place get more bits and decimal arithmetic until the winners
+        are certain, so no rounding error enters the law.
+        """
+        left = np.flatnonzero(scores > -np.inf)
+        words = np.zeros(scores.size, dtype=np.int64)
+        words[left] = self._generator.integers(0, 2**52, left.size)
+        u = (words[left] + 0.5) * 2.0**-52  # the middle of what the 52 bits allow, exactly representable
+        keys = np.log(-np.log(u)) - scores[left] / scale
+        slack = 2.0**-52 / (u * -np.log(u)) + 2.0**-45 * (1 + np.abs(keys) + np.abs(scores[left] / scale))
+        slack[(words[left] == 0) | (words[left] == 2**52 - 1)] = np.inf  # U may be as close to 0 or 1 as it likes
+        last = np.partition(keys + slack, picks - 1)[picks - 1]
+        left = left[keys - slack <= last]
+        known, bits = {int(j): int(words[j]) for j in left}, 52
+        while left.size > picks:
+            bits += 64
+            for j in map(int, left):
+                known[j] = (known[j] << 64) | int(self._generator.integers(0, 2**64, dtype=np.uint64))
+            ends = [_key_range(known[int(j)], bits, float(scores[j]), scale) for j in left]
+            furthest = sorted(high for _, high in ends)[picks - 1]
+            left = left[np.array([low <= furthest for low, _ in ends])]
+        winners: Integers = left.astype(np.int64)
+        return winners
+
+    def uniform_integers(self, below: int, size: int) -> Integers:
+        """Independent whole numbers, uniform on 0 .. below-1."""
+        self._guard()
+        return self._generator.integers(0, below, size, dtype=np.int64)
+
     def l2_laplace(self, scale: float, dimension: int) -> Floats:
         """A vector of density proportional to exp(-||v||_2/scale): uniform direction, Gamma(dimension, scale) norm."""
         self._guard()
@@ -186,3 +240,16 @@ class NoiseSource:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a noise source never leaves its process: it cannot be pickled or copied")
+
+
+def _key_range(word: int, bits: int, score: float, scale: float) -> tuple[Decimal, Decimal]:
+    """The least and the largest log(-log U) - score/scale for U between word/2^bits and (word+1)/2^bits."""
+    exact = Context(prec=bits)  # that many decimal digits hold far more than ``bits`` binary ones
+    slack = Decimal(1).scaleb(40 - bits, exact)  # more than the round-off of the operations below
+    shift = exact.divide(Decimal(score), Decimal(scale))
+
+    def key(numerator: int) -> Decimal:
+        race = exact.ln(exact.divide(Decimal(numerator), Decimal(1 << bits))).copy_negate()  # ln 0 is -infinity
+        return exact.subtract(exact.ln(race), shift)
+
+    return exact.subtract(key(word + 1), slack), exact.add(key(word), slack)

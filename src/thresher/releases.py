@@ -11,15 +11,27 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
-from thresher.accounting import Cost, gaussian_mu
+from scipy.special import log_ndtr
+
+from thresher.accounting import ORDERS, Cost, choice_epsilon, gaussian_mu
 from thresher.budget import Budget, is_whole
 
 __all__ = [
     "ExactRelease",
     "GaussianGradient",
+    "GaussianLabels",
+    "GaussianMeans",
     "GaussianMinimiser",
+    "GaussianMoments",
     "GaussianRestrictedGradient",
+    "GumbelQuantile",
+    "GumbelSelection",
+    "GumbelVertex",
+    "GumbelVotes",
     "L2LaplaceMinimiser",
+    "LaplaceVertex",
+    "PerturbedMinimiser",
+    "PrintedLabels",
     "Release",
     "release_from_dict",
 ]
@@ -82,6 +94,11 @@ class _Gaussian(Release):
         mu = gaussian_mu(budget.epsilon, budget.delta) * math.sqrt(share)
         return cls(times=times, sd_per_sensitivity=math.sqrt(times) / mu)
 
+    @classmethod
+    def for_rho(cls, rho: float, times: int = 1) -> Self:
+        """``times`` uses that together cost ``rho`` in zCDP."""
+        return cls(times=times, sd_per_sensitivity=math.sqrt(times / (2 * rho)))
+
     @property
     def multiplier(self) -> float:
         return self.sd_per_sensitivity
@@ -111,6 +128,27 @@ class GaussianRestrictedGradient(_Gaussian):
     """
 
     question: ClassVar[str] = "restricted gradient"
+
+
+@dataclass(frozen=True)
+class GaussianMoments(_Gaussian):
+    """The noisy second moments (1/n) sum_i (x_ij / K_j)^2 of an already public set of columns, |x_ij| <= K_j.
+
+    A row's vector of squares minus 1/2 has l2 norm at most clip = sqrt(columns)/2, so Delta_2 =
+    contributions(adjacency) * clip / n.
+    """
+
+    question: ClassVar[str] = "moments"
+
+
+@dataclass(frozen=True)
+class GaussianMeans(_Gaussian):
+    """The noisy means (1/n) sum_i x_ij / K_j of all columns, |x_ij| <= K_j; a row's vector has l2 norm at most clip.
+
+    Delta_2 = contributions(adjacency) * clip / n.
+    """
+
+    question: ClassVar[str] = "means"
 
 
 @dataclass(frozen=True)
@@ -153,6 +191,203 @@ class L2LaplaceMinimiser(Release):
 
 
 @dataclass(frozen=True)
+class GaussianLabels(_Gaussian):
+    """Noisy predictions F theta for the rows of a public matrix F, theta the certified minimiser as above.
+
+    Delta_2 = ||F||_2 times the sensitivity of theta, whatever the number of rows (DPSL-KT, Algorithm 1, made sound).
+    """
+
+    question: ClassVar[str] = "labels"
+
+
+@dataclass(frozen=True)
+class PerturbedMinimiser(Release):
+    """Objective perturbation: argmin of (1/n) sum_i l_i + (ridge/2) ||theta||^2 + b'theta, b ~ N(0, (sd_per_sensitivity
+    * Delta_2)^2 I), with gradients of each l_i along a fixed row x_i and of l2 norm at most clip.
+
+    Delta_2 = contributions(adjacency) * clip / n. The vault enforces curvature * ||x_i||^2 / (n ridge) <=
+    ``curvature_ratio`` = k. Then the privacy loss is at most log(1 + k) + mu^2/2 + mu |Z| with Z ~ N(0, 1) and mu = 1 /
+    sd_per_sensitivity (docs/guarantees.md; the |Z| and not Z, because the shift depends on b), so at order a the Renyi
+    divergence is at most log(1 + k) + a mu^2/2 + log(2 Phi((a-1) mu)) / (a-1).
+
+    A minimiser is only found up to a certified distance; Gaussian noise of ``sd_per_tolerance`` times twice that
+    distance hides where in that ball it was found, at a further a / (2 sd_per_tolerance^2).
+    """
+
+    sd_per_sensitivity: float
+    curvature_ratio: float
+    sd_per_tolerance: float
+    question: ClassVar[str] = "perturbed minimiser"
+    noise: ClassVar[str] = "gaussian in the objective"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_multiplier("sd_per_sensitivity", self.sd_per_sensitivity)
+        _check_multiplier("curvature_ratio", self.curvature_ratio)
+        _check_multiplier("sd_per_tolerance", self.sd_per_tolerance)
+
+    @property
+    def multiplier(self) -> float:
+        return self.sd_per_sensitivity
+
+    def cost(self) -> Cost:
+        if self.sd_per_sensitivity == 0 or self.sd_per_tolerance == 0:
+            return Cost.unbounded()
+        mu, beyond = 1 / self.sd_per_sensitivity, ORDERS - 1
+        rdp = math.log1p(self.curvature_ratio) + ORDERS * mu * mu / 2
+        rdp += (math.log(2) + log_ndtr(beyond * mu)) / beyond
+        rdp += ORDERS / (2 * self.sd_per_tolerance**2)
+        return Cost.renyi(self.times * rdp)
+
+
+@dataclass(frozen=True)
+class _Gumbel(Release):
+    """Chooses by the exponential mechanism: Gumbel(scale_per_sensitivity * Delta) on every score, the largest win.
+
+    Delta bounds how far one score moves between neighbours. Every pick is the exponential mechanism with epsilon = 2 /
+    scale_per_sensitivity: epsilon-DP and of epsilon-bounded range, hence epsilon^2/8-zCDP (Cesar and Rogers 2021;
+    erratum E-16). The k largest at once are k picks one after the other (Durfee and Rogers 2019).
+    """
+
+    scale_per_sensitivity: float
+    noise: ClassVar[str] = "gumbel"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_multiplier("scale_per_sensitivity", self.scale_per_sensitivity)
+
+    @classmethod
+    def for_rho(cls, rho: float, times: int = 1) -> Self:
+        """``times`` choices that together cost ``rho`` in zCDP."""
+        return cls(times=times, scale_per_sensitivity=math.sqrt(times / (2 * rho)))
+
+    @property
+    def multiplier(self) -> float:
+        return self.scale_per_sensitivity
+
+    @property
+    def uses(self) -> int:
+        """Exponential mechanisms in all."""
+        return self.times
+
+    def cost(self) -> Cost:
+        if self.scale_per_sensitivity == 0:
+            return Cost.unbounded()
+        return Cost.bounded_range(choice_epsilon(self.scale_per_sensitivity), self.uses)
+
+
+@dataclass(frozen=True)
+class _GumbelTop(_Gumbel):
+    """The ``picks`` largest at once."""
+
+    picks: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not is_whole(self.picks) or self.picks < 1:
+            raise ValueError(f"picks={self.picks!r} must be a whole number of at least 1")
+        object.__setattr__(self, "picks", int(self.picks))
+
+    @classmethod
+    def for_rho(cls, rho: float, times: int = 1, picks: int = 1) -> Self:
+        """``times`` choices of ``picks`` each that together cost ``rho`` in zCDP."""
+        return cls(times=times, scale_per_sensitivity=math.sqrt(times * picks / (2 * rho)), picks=picks)
+
+    @property
+    def uses(self) -> int:
+        return self.times * self.picks
+
+
+@dataclass(frozen=True)
+class GumbelSelection(_GumbelTop):
+    """The columns with the largest |offset_j - g_j / K_j|, g the mean gradient with residuals clipped to [-clip, clip].
+
+    Delta = contributions(adjacency) * clip / n, since |x_ij| <= K_j.
+    """
+
+    question: ClassVar[str] = "selection"
+
+
+@dataclass(frozen=True)
+class GumbelVotes(_GumbelTop):
+    """The columns with most votes, where each of many random blocks of rows votes at most once for a column.
+
+    A row is in one block, so a count moves by at most 1 between neighbours, for either adjacency: Delta = 1.
+    """
+
+    question: ClassVar[str] = "votes"
+
+
+@dataclass(frozen=True)
+class GumbelQuantile(_Gumbel):
+    """The public level l with the largest -|#{i : v_i <= l} - q n|, v_i a number computed from row i.
+
+    The count moves by at most 1 between neighbours, for either adjacency: Delta = 1.
+    """
+
+    question: ClassVar[str] = "quantile"
+
+
+@dataclass(frozen=True)
+class GumbelVertex(_Gumbel):
+    """The vertex v of a public polytope with the largest -<v, g>, g the mean gradient, |<v, g_i>| <= clip for each row.
+
+    Delta = contributions(adjacency) * clip / n (private Frank-Wolfe, Algorithm 2 with Gumbel noise; erratum E-16).
+    """
+
+    question: ClassVar[str] = "vertex"
+
+
+@dataclass(frozen=True)
+class LaplaceVertex(Release):
+    """The vertex as above, chosen with Laplace(scale_per_sensitivity * Delta) on every score.
+
+    Report-noisy-max on general scores: 2 / scale_per_sensitivity in pure DP per choice (erratum E-15); the
+    bounded-range price of Gumbel noise does not hold for it.
+    """
+
+    scale_per_sensitivity: float
+    question: ClassVar[str] = "vertex"
+    noise: ClassVar[str] = "laplace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_multiplier("scale_per_sensitivity", self.scale_per_sensitivity)
+
+    @property
+    def multiplier(self) -> float:
+        return self.scale_per_sensitivity
+
+    def cost(self) -> Cost:
+        if self.scale_per_sensitivity == 0:
+            return Cost.unbounded()
+        return Cost.pure_dp(choice_epsilon(self.scale_per_sensitivity), self.times)
+
+
+@dataclass(frozen=True)
+class PrintedLabels(Release):
+    """Predictions of an l0-constrained teacher for public rows, plus N(0, sd^2): DPSL-KT as printed.
+
+    The teacher is not stable (erratum E-5), so this has no price and only a printed plan can hold it.
+    """
+
+    sd: float
+    question: ClassVar[str] = "printed labels"
+    noise: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_multiplier("sd", self.sd)
+
+    @property
+    def multiplier(self) -> float:
+        return 0.0  # there is no sensitivity it could be relative to
+
+    def cost(self) -> Cost:
+        return Cost.unbounded()
+
+
+@dataclass(frozen=True)
 class ExactRelease(Release):
     """A question answered without any noise. It has no finite price, so only a plan without privacy can hold it."""
 
@@ -169,8 +404,12 @@ class ExactRelease(Release):
 
 _KINDS: dict[str, type[Release]] = {
     kind.__name__: kind
-    for kind in (GaussianGradient, GaussianRestrictedGradient, GaussianMinimiser, L2LaplaceMinimiser, ExactRelease)
-}
+    for kind in (
+        GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianMeans,
+        GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
+        GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, LaplaceVertex, ExactRelease,
+    )
+}  # fmt: skip
 
 
 def release_from_dict(fields: dict[str, Any]) -> Release:

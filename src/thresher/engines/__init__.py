@@ -28,6 +28,15 @@ class Engine(Protocol):
         """X' r."""
         ...
 
+    @property
+    def dimension(self) -> int:
+        """The number of columns."""
+        ...
+
+    def mean_squares(self, n: int) -> Floats:
+        """(1/n) sum_i x_ij^2 for each column."""
+        ...
+
     def row_norms(self) -> Floats:
         """||x_i||_2."""
         ...

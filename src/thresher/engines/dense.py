@@ -37,6 +37,14 @@ class DenseEngine:
     def transposed_product(self, r: Floats) -> Floats:
         return self.X.T @ r
 
+    @property
+    def dimension(self) -> int:
+        return int(self.X.shape[1])
+
+    def mean_squares(self, n: int) -> Floats:
+        squares: Floats = np.einsum("ij,ij->j", self.X, self.X) / n
+        return squares
+
     def row_norms(self) -> Floats:
         return row_norms(self.X)
 

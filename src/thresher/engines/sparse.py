@@ -56,6 +56,13 @@ class SparseEngine:
         parts = run(lambda block: block[1] @ r[block[0]], self._blocks)
         return np.asarray(functools.reduce(operator.iadd, parts))
 
+    @property
+    def dimension(self) -> int:
+        return int(self.X.shape[1])
+
+    def mean_squares(self, n: int) -> Floats:
+        return np.asarray(self.X.power(2).sum(axis=0)).ravel() / n
+
     def row_norms(self) -> Floats:
         return row_norms(self.X)
 

@@ -1,0 +1,60 @@
+"""Questions whose answer is a noisy average over the rows: gradients, column means and moments."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.clipping import residual_limits
+from thresher.releases import Release
+from thresher.vaults.rows import Rows, margins_of
+
+__all__ = ["Averages"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+class Averages(Rows):
+    """(1/n) sum over rows of a clipped vector, plus noise."""
+
+    def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
+        """(1/n) sum_i clip(r_i) x_i + noise, each row's term clipped to l2 norm ``clip``."""
+        clip = float(clip)  # a NumPy half-precision clip would make the sensitivity half-precision too: zero, at times
+        engine = self._charge("gradient", release, clip, theta)
+        value = self._mean_gradient(engine, margins_of(engine, theta), self._limits(clip))
+        return self._noised_average(value, release, clip)
+
+    def restricted_gradient(self, theta: Floats, support: Indices, release: Release, clip: float) -> Floats:
+        """Coordinates ``support`` of the gradient + noise, each row's restricted term clipped to l2 norm ``clip``."""
+        clip = float(clip)
+        self._check_support(support)
+        engine = self._charge("restricted gradient", release, clip, theta)
+        columns = engine.columns(support)
+        value = self._mean_gradient(columns, margins_of(engine, theta), residual_limits(columns.row_norms(), clip))
+        return self._noised_average(value, release, clip)
+
+    def moments(self, columns: Indices, release: Release) -> Floats:
+        """(1/n) sum_i (x_ij / K_j)^2 + noise for j in ``columns``, K_j the public bound on column j's entries."""
+        self._check_support(columns)
+        clip = math.sqrt(len(columns)) / 2  # of a row's squares minus 1/2, each within [-1/2, 1/2]
+        engine = self._charge("moments", release, clip, self.problem.origin())
+        squares = engine.columns(columns).mean_squares(self.problem.n) / self.problem.entry_bounds[columns] ** 2
+        return self._noised_average(squares - len(self._targets) / (2 * self.problem.n), release, clip) + 0.5
+
+    def means(self, release: Release) -> Floats:
+        """(1/n) sum_i x_ij / K_j + noise for all d columns."""
+        bounds = self.problem.entry_bounds[: self.problem.d]
+        # scaled rows lie in the unit box, and if rows are bounded in l2, in the ball of that bound over the least K_j
+        clip = math.sqrt(self.problem.d)
+        if self.problem.bounds.row is not None:
+            clip = min(clip, self.problem.bounds.row / float(bounds.min()))
+        engine = self._charge("means", release, clip, self.problem.origin())
+        ones = np.full(len(self._targets), 1 / self.problem.n)
+        value = engine.transposed_product(ones)[: self.problem.d] / bounds
+        return self._noised_average(value, release, clip)
+
+    def _noised_average(self, value: Floats, release: Release, clip: float) -> Floats:
+        return self._noised(value, release, clip, self._mean_sensitivity(clip), self._round_off(clip))

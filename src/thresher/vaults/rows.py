@@ -1,0 +1,170 @@
+"""The rows behind a central vault: how they are clipped as they enter, paid for, noised, and dropped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from thresher.clipping import LARGEST, SMALLEST, clip_rows, clip_targets, gradient_sensitivity, residual_limits
+from thresher.engines import Engine, engine_for
+from thresher.losses import LOSSES
+from thresher.plan import Answer, Meter, Plan, Problem
+from thresher.randomness import NoiseSource
+from thresher.releases import Release
+
+__all__ = ["ROUND_OFF", "Rows"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+ROUND_OFF = 2.0**-53
+EXACTLY_SAMPLED = ("gaussian", "gumbel", "none")
+
+
+class Rows:
+    """Clipped rows and targets, the meter, the noise; questions are added by the classes that inherit from it."""
+
+    def __init__(
+        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
+    ) -> None:
+        self._plan = plan
+        self._meter = Meter(plan)
+        self._noise = noise
+        self._watch = watch
+        self._loss = LOSSES[self.problem.loss]
+        rows = clip_rows(X, self.problem.bounds)
+        if noise.hardened:  # dense BLAS products round a row differently depending on where it stands; these do not
+            rows = sparse.csc_array(rows)
+        self._engine: Engine | None = engine_for(rows, self.problem.intercept_column)
+        self._targets = clip_targets(np.asarray(y, dtype=np.float64), self.problem.bounds) - self.problem.target_centre
+        self._norms = self._engine.row_norms()
+        self._limits = lru_cache(maxsize=1)(lambda clip: residual_limits(self._norms, clip))  # one clip is usual
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    @property
+    def problem(self) -> Problem:
+        return self._plan.problem
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """What was answered so far; holds no private value."""
+        return self._meter.answers
+
+    @property
+    def randomness(self) -> str:
+        """Where the noise comes from, in words."""
+        return self._noise.description
+
+    # -- closing ------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Drop the rows. The answers stay."""
+        self._engine = None
+        self._targets = self._norms = np.empty(0)
+        self._limits.cache_clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a vault never leaves its process: it cannot be pickled or copied")
+
+    # -- for the questions --------------------------------------------------------------------------------------
+
+    def _charge(self, question: str, release: Release, clip: float, theta: Floats) -> Engine:
+        """Refuse what cannot be answered, then pay; only after this may a row be touched."""
+        if self._engine is None:
+            raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
+        if not SMALLEST <= clip <= (LARGEST if release.multiplier > 0 else math.inf):
+            raise ValueError(
+                f"clip={clip!r} must be a number from {SMALLEST:g} to {LARGEST:g}: it is what bounds the sensitivity"
+            )
+        if self._noise.hardened and release.noise not in EXACTLY_SAMPLED:
+            raise ValueError(
+                f"hardened=True has no exact sampler for {release.noise} noise; use another noise or hardened=False"
+            )
+        if theta.shape != (self.problem.dimension,):
+            raise ValueError(f"theta has shape {theta.shape}, the problem {self.problem.dimension} coordinates")
+        if not np.all(np.isfinite(theta)):
+            raise ValueError("the point asked about is not finite: the iteration has diverged, take a smaller step")
+        self._meter.charge(release, question)
+        return self._engine
+
+    def _check_support(self, support: Indices) -> None:
+        if not np.all((support >= 0) & (support < self.problem.dimension)):
+            raise ValueError(f"support={support!r} must hold coordinates from 0 to {self.problem.dimension - 1}")
+
+    def _residuals(self, margins: Floats) -> Floats:
+        with np.errstate(invalid="ignore"):
+            residuals = self._loss.residual(margins, self._targets)
+        # a margin that overflowed to inf - inf says nothing; it must not become a NaN in everybody's answer
+        residuals[np.isnan(residuals)] = 0.0
+        return residuals
+
+    def _mean_gradient(self, engine: Engine, margins: Floats, limits: Floats | float) -> Floats:
+        residuals = self._residuals(margins)
+        np.clip(residuals, -limits, limits, out=residuals)
+        residuals /= self.problem.n
+        return engine.transposed_product(residuals)
+
+    def _mean_sensitivity(self, clip: float) -> float:
+        return gradient_sensitivity(clip, self.problem.n, self._plan.budget.adjacency)
+
+    def _round_off(self, clip: float) -> float:
+        """An l2 bound on the floating-point error of a mean gradient.
+
+        A sum of m terms carries a relative error of at most about m u coordinate by coordinate (Higham 2002, section
+        4.2), so (m + 8) u * (1/n) sum_i ||g_i|| in norm. The estimators refuse more than m = 2 n rows.
+        """
+        return 0.0 if math.isinf(clip) else 2 * (2 * self.problem.n + 8) * ROUND_OFF * clip
+
+    def _noised(self, value: Floats, release: Release, clip: float, sensitivity: float, error: float) -> Floats:
+        """The way out of every number: noise as planned, scaled by the sensitivity, and an entry in the record."""
+        if release.noise == "l2-laplace":
+            scale = release.multiplier * sensitivity
+            answer = value + self._noise.l2_laplace(scale, value.size)
+        else:
+            answer, scale = self._noise.gaussian(value, sensitivity, release.multiplier, error)
+        self._record(release, clip, sensitivity, scale)
+        return answer
+
+    def _chosen(
+        self, scores: Floats, picks: int, release: Release, clip: float, sensitivity: float, error: float
+    ) -> Indices:
+        """The way out of every choice: the largest noisy scores, in order of position, and an entry in the record."""
+        if release.noise == "laplace":
+            scale = release.multiplier * sensitivity
+            chosen = np.array([np.argmax(scores + self._noise.laplace(scale, scores.size))])
+        else:
+            chosen, scale = self._noise.gumbel_top(scores, picks, sensitivity, release.multiplier, error)
+        self._record(release, clip, sensitivity, scale)
+        return chosen
+
+    def _record(self, release: Release, clip: float, sensitivity: float, scale: float) -> None:
+        if release.multiplier > 0 and not 0 < scale < math.inf:
+            raise FloatingPointError(
+                f"noise scale {scale!r}: the bounds are too extreme to be private; nothing is answered"
+            )
+        self._meter.record(Answer(release, clip, sensitivity, scale))
+        self._watch()
+
+
+def margins_of(engine: Engine, theta: Floats) -> Floats:
+    """X theta; a product that overflows is infinite, which the clip of the residual takes care of."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return engine.product(theta)
