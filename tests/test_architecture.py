@@ -63,7 +63,7 @@ def test_algorithms_touch_no_row_and_draw_no_noise(path):
     [
         ("engines", {"engines", "vaults"}),
         ("losses", {"engines", "vaults", "plan"}),
-        ("randomness", {"vaults", "estimators"}),
+        ("randomness", {"vaults", "fitting"}),
     ],
 )
 def test_rows_losses_and_noise_are_handled_only_where_they_belong(name, allowed):
@@ -79,7 +79,7 @@ def test_the_privacy_core_depends_on_nothing_above_it(name, allowed):
     assert imports(path) <= allowed
 
 
-CHAIN = ["budget", "accounting", "releases", "plan", "vaults", "algorithms", "estimators", "cli"]
+CHAIN = ["budget", "accounting", "releases", "plan", "vaults", "algorithms", "fitting", "estimators", "cli"]
 
 
 @pytest.mark.parametrize("name", CHAIN[:-1])
@@ -89,10 +89,10 @@ def test_dependencies_point_one_way(name):
     assert not {path.name for path in files_of(name) if imports(path) & above}
 
 
-NOISELESS = ["budget", "accounting", "releases", "clipping", "losses", "plan", "vaults", "engines", "algorithms"]
+NOISELESS = ["budget", "accounting", "releases", "clipping", "losses", "plan", "polytopes", "vaults", "engines"]
 
 
-@pytest.mark.parametrize("name", [*NOISELESS, "estimators", "certificate"])
+@pytest.mark.parametrize("name", [*NOISELESS, "algorithms", "fitting", "estimators", "certificate"])
 def test_random_bits_come_from_one_place_only(name):
     source = "\n".join(path.read_text() for path in files_of(name))
     assert source

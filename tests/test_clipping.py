@@ -203,6 +203,29 @@ def test_the_row_norm_is_what_the_bounds_imply(bounds, norm):
     assert bounds.row_norm(9) == pytest.approx(norm, rel=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("bounds", "entries"),
+    [
+        (Bounds(feature=2.0), [2.0, 2.0, 2.0]),
+        (Bounds(feature=(0.1, 1.0, 10.0)), [0.1, 1.0, 10.0]),
+        (Bounds(row=5.0), [5.0, 5.0, 5.0]),
+        (Bounds(feature=(0.1, 1.0, 10.0), row=5.0), [0.1, 1.0, 5.0]),
+        (Bounds(feature=2.0, row=0.5), [0.5, 0.5, 0.5]),
+    ],
+    ids=str,
+)
+def test_the_entry_bounds_are_what_the_bounds_imply(bounds, entries):
+    assert bounds.entries(3).tolist() == entries
+
+
+@pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
+@pytest.mark.parametrize("form", FORMS)
+def test_no_clipped_entry_exceeds_its_bound_and_some_row_attains_each(bounds, form):
+    wild = np.vstack([WILD, np.diag([1e300, 1e300, -1e300, 1e300])])
+    largest = np.max(np.abs(plain(clip_rows(FORMS[form](wild), bounds))), axis=0)
+    np.testing.assert_allclose(largest, bounds.entries(4), rtol=1e-12)
+
+
 def test_per_column_bounds_must_match_the_columns():
     with pytest.raises(ValueError, match="3 values for 4 columns"):
         Bounds(feature=(1.0, 1.0, 1.0)).row_norm(4)

@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from thresher import Budget, PrivacyWarning, SparseClassifier, SparseRegressor, load_model
 from thresher.algorithms import DPIGHT, OutputPerturbation
-from thresher.estimators import CentralVault
+from thresher.vaults import CentralVault
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
 

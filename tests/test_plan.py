@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import pickle
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from thresher.accounting import Cost, gaussian_epsilon
 from thresher.budget import Budget, BudgetExceeded
-from thresher.clipping import Bounds
+from thresher.clipping import Bounds, clip_rows
 from thresher.plan import Answer, Meter, Plan, Problem
 from thresher.releases import ExactRelease, GaussianGradient, GaussianMinimiser, L2LaplaceMinimiser
 
@@ -126,6 +127,49 @@ def test_the_intercept_column_is_an_eighth_of_the_row_bound_and_part_of_the_row_
     problem = dataclasses.replace(PROBLEM, bounds=Bounds(row=bound, target=(-1, 1)))
     assert problem.intercept_column == bound / 8
     assert problem.row_norm == pytest.approx(bound * math.sqrt(1 + 1 / 64))
+
+
+MANY_BOUNDS = [
+    (Bounds(feature=2.0, target=(-1, 1)), [2.0] * 5),
+    (Bounds(row=3.0, target=(-1, 1)), [3.0] * 5),
+    (Bounds(feature=2.0, row=3.0, target=(-1, 1)), [2.0] * 5),
+    (Bounds(feature=(1.0, 2.0, 2.0, 4.0, 12.0), target=(-1, 1)), [1.0, 2.0, 2.0, 4.0, 12.0]),
+    (Bounds(feature=(1.0, 2.0, 2.0, 4.0, 12.0), row=3.0, target=(-1, 1)), [1.0, 2.0, 2.0, 3.0, 3.0]),
+]
+
+
+@pytest.mark.parametrize(("bounds", "entries"), MANY_BOUNDS)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_entry_bounds_are_what_the_bounds_prove_of_each_column_and_the_intercepts_constant(bounds, entries, intercept):
+    problem = dataclasses.replace(PROBLEM, bounds=bounds, intercept=intercept)
+    np.testing.assert_allclose(problem.entry_bounds, [*entries, *[problem.intercept_column] * intercept])
+
+
+@pytest.mark.parametrize(("bounds", "entries"), MANY_BOUNDS)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_in_its_units_a_column_is_bounded_by_one_and_the_intercept_is_one_half(bounds, entries, intercept):
+    problem = dataclasses.replace(PROBLEM, bounds=bounds, intercept=intercept)
+    np.testing.assert_allclose(problem.entry_bounds / problem.units, [*[1.0] * 5, *[0.5] * intercept])
+    problem.units[:] = 0  # a copy: a problem cannot be changed
+    assert np.all(problem.units > 0)
+
+
+@pytest.mark.parametrize(("bounds", "entries"), MANY_BOUNDS)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("columns", [1, 2, 5])
+def test_no_clipped_row_is_longer_in_units_than_stated(bounds, entries, intercept, columns):
+    """Rows at random, and rows along the least bounded columns, where the norm in units is largest."""
+    problem = dataclasses.replace(PROBLEM, bounds=bounds, intercept=intercept)
+    rows = np.vstack([np.random.default_rng(0).normal(size=(200, 5)) * 10, np.eye(5) * 1e9, np.full((1, 5), 1e9)])
+    rows = clip_rows(rows, bounds)
+    if intercept:
+        rows = np.hstack([rows, np.full((len(rows), 1), problem.intercept_column)])
+    for chosen in itertools.combinations(range(5), columns):
+        kept = [*chosen, *[5] * intercept]
+        norms = np.linalg.norm((rows / problem.units)[:, kept], axis=1)
+        assert norms.max() <= problem.norm_in_units(columns) * (1 + 1e-12)
+    if bounds.row is None:
+        assert norms.max() == pytest.approx(problem.norm_in_units(columns))
 
 
 @pytest.mark.parametrize(("intercept", "dimension"), [(True, 6), (False, 5)])

@@ -11,25 +11,49 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import integrate, stats
 
-from thresher.accounting import Cost, gaussian_epsilon, zcdp_epsilon
+from thresher.accounting import ORDERS, Cost, gaussian_epsilon, zcdp_epsilon
 from thresher.budget import Adjacency, Budget
 from thresher.releases import (
+    _KINDS,
     ExactRelease,
     GaussianGradient,
+    GaussianLabels,
+    GaussianMeans,
     GaussianMinimiser,
+    GaussianMoments,
     GaussianRestrictedGradient,
+    GumbelQuantile,
+    GumbelSelection,
+    GumbelVertex,
+    GumbelVotes,
     L2LaplaceMinimiser,
+    LaplaceVertex,
+    PerturbedMinimiser,
+    PrintedLabels,
     Release,
     is_priced_here,
     release_from_dict,
 )
 
-GAUSSIANS = [GaussianGradient, GaussianRestrictedGradient, GaussianMinimiser]
+GAUSSIANS = [
+    GaussianGradient,
+    GaussianRestrictedGradient,
+    GaussianMinimiser,
+    GaussianMoments,
+    GaussianMeans,
+    GaussianLabels,
+]
+TOPS = [GumbelSelection, GumbelVotes]
+GUMBELS = [GumbelQuantile, GumbelVertex]
 ONE_OF_EACH = [
     *(kind(times=3, sd_per_sensitivity=2.5) for kind in GAUSSIANS),
+    *(kind(times=3, scale_per_sensitivity=2.5, picks=4) for kind in TOPS),
+    *(kind(times=3, scale_per_sensitivity=2.5) for kind in (*GUMBELS, LaplaceVertex)),
+    PerturbedMinimiser(times=1, sd_per_sensitivity=2.5, curvature_ratio=0.1, sd_per_tolerance=30.0),
     L2LaplaceMinimiser(times=2, epsilon=0.7),
+    PrintedLabels(times=1, sd=0.3),
     ExactRelease(times=1, question="gradient"),
 ]
 
@@ -98,7 +122,7 @@ def test_a_second_use_never_costs_less(release):
 
 
 def test_multipliers_are_noise_scale_over_sensitivity():
-    assert [release.multiplier for release in ONE_OF_EACH] == [2.5, 2.5, 2.5, 1 / 0.7, 0.0]
+    assert [release.multiplier for release in ONE_OF_EACH] == [*[2.5] * 12, 1 / 0.7, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 10, 1000])
@@ -201,7 +225,17 @@ def test_each_release_names_its_question_and_its_noise():
         ("gradient", "gaussian"),
         ("restricted gradient", "gaussian"),
         ("minimiser", "gaussian"),
+        ("moments", "gaussian"),
+        ("means", "gaussian"),
+        ("labels", "gaussian"),
+        ("selection", "gumbel"),
+        ("votes", "gumbel"),
+        ("quantile", "gumbel"),
+        ("vertex", "gumbel"),
+        ("vertex", "laplace"),
+        ("perturbed minimiser", "gaussian in the objective"),
         ("minimiser", "l2-laplace"),
+        ("printed labels", "gaussian"),
         ("gradient", "none"),
     ]
 
@@ -211,6 +245,10 @@ def test_releases_of_different_kinds_are_different_even_with_equal_numbers():
 
 
 # -- written form -------------------------------------------------------------------------------------------------
+
+
+def test_every_kind_is_tested_here():
+    assert {type(release) for release in ONE_OF_EACH} == set(_KINDS.values())
 
 
 @each_kind
@@ -280,3 +318,141 @@ def test_times_may_be_a_numpy_integer():
 @pytest.mark.parametrize(("sd", "epsilon"), [(1e-200, math.inf), (1e200, 0.0)])
 def test_extreme_multipliers_have_a_price(sd, epsilon):
     assert GaussianGradient(times=1, sd_per_sensitivity=sd).cost().epsilon(1e-6)[0] == epsilon
+
+
+# -- choices ------------------------------------------------------------------------------------------------------
+
+multipliers = st.floats(math.log(1e-2), math.log(1e3)).map(math.exp)
+rhos = st.floats(math.log(1e-6), math.log(100)).map(math.exp)
+FIELD = dict.fromkeys(GAUSSIANS, "sd_per_sensitivity")
+FIELD |= dict.fromkeys((*TOPS, *GUMBELS, LaplaceVertex), "scale_per_sensitivity")
+
+
+@given(multipliers, st.integers(1, 50), st.integers(1, 20), st.sampled_from(TOPS))
+def test_every_pick_costs_an_eighth_of_its_epsilon_squared(multiplier, times, picks, kind):
+    cost, epsilon = kind(times, multiplier, picks).cost(), 2 / multiplier
+    assert cost.rho == pytest.approx(times * picks * epsilon**2 / 8)
+    assert cost.pure == pytest.approx(times * picks * epsilon)
+    assert cost.mu_squared == math.inf
+    assert cost.rdp == pytest.approx(times * picks * np.minimum(epsilon**2 / 8 * ORDERS, epsilon))
+
+
+@pytest.mark.parametrize("kind", GUMBELS)
+def test_a_single_choice_costs_as_much_as_a_top_of_one(kind):
+    assert kind(7, 1.7).cost() == GumbelSelection(7, 1.7, picks=1).cost()
+
+
+def test_a_choice_by_laplace_noise_costs_four_times_the_rho_of_one_by_gumbel_noise():
+    laplace, gumbel = LaplaceVertex(7, 1.7).cost(), GumbelVertex(7, 1.7).cost()
+    assert laplace.pure == gumbel.pure == pytest.approx(7 * 2 / 1.7)
+    assert laplace.rho == pytest.approx(4 * gumbel.rho)
+
+
+@given(rhos, st.integers(1, 100), st.integers(1, 30), st.sampled_from([*GAUSSIANS, *TOPS, *GUMBELS]))
+def test_a_release_for_rho_costs_that_rho(rho, times, picks, kind):
+    picks = {"picks": picks} if kind in TOPS else {}
+    release = kind.for_rho(rho, times, **picks)
+    assert release.cost().rho == pytest.approx(rho, rel=1e-13)
+    assert release.times == times
+    assert getattr(release, "picks", None) == picks.get("picks")
+
+
+@pytest.mark.parametrize("kind", [*GAUSSIANS, *TOPS, *GUMBELS])
+def test_an_infinite_rho_buys_no_noise_and_a_plain_use_is_one(kind):
+    assert kind.for_rho(math.inf).multiplier == 0.0
+    assert kind.for_rho(0.3).times == 1
+
+
+@pytest.mark.parametrize("kind", FIELD)
+def test_no_noise_has_no_finite_price(kind):
+    release = kind(**{"times": 1, FIELD[kind]: 0.0}, **({"picks": 1} if kind in TOPS else {}))
+    assert release.cost() == Cost.unbounded()
+
+
+@pytest.mark.parametrize("kind", FIELD)
+@pytest.mark.parametrize("value", [-1.0, -1e-300, math.nan, math.inf, "1", None])
+def test_a_bad_multiplier_is_refused_by_name(kind, value):
+    with pytest.raises(ValueError, match="finite number of at least 0") as refusal:
+        kind(**{"times": 1, FIELD[kind]: value}, **({"picks": 1} if kind in TOPS else {}))
+    assert f"{FIELD[kind]}={value!r}" in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", TOPS)
+@pytest.mark.parametrize("picks", [0, -1, 1.0, 2.5, "3", None, True, math.nan])
+def test_picks_must_be_a_positive_whole_number(kind, picks):
+    with pytest.raises(ValueError, match="whole number of at least 1") as refusal:
+        kind(1, 1.0, picks)
+    assert f"picks={picks!r}" in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", TOPS)
+def test_picks_may_be_a_numpy_integer(kind):
+    release = kind(1, 1.0, np.int8(100))
+    assert (type(release.picks), release.uses) == (int, 100)
+    assert dataclasses.replace(release, times=100).uses == 10_000  # would wrap around in eight bits
+
+
+@pytest.mark.parametrize("missing", ["times", "scale_per_sensitivity", "picks"])
+def test_a_dict_with_a_field_missing_is_refused(missing):
+    fields = GumbelSelection(3, 2.5, 4).to_dict()
+    del fields[missing]
+    with pytest.raises(TypeError, match=missing):
+        release_from_dict(fields)
+
+
+@pytest.mark.parametrize(("field", "value"), [("picks", 0), ("scale_per_sensitivity", -1.0), ("times", 2.5)])
+def test_a_dict_with_a_bad_field_is_refused(field, value):
+    with pytest.raises(ValueError, match=f"{field}="):
+        release_from_dict({**GumbelSelection(3, 2.5, 4).to_dict(), field: value})
+
+
+# -- objective perturbation ---------------------------------------------------------------------------------------
+
+PERTURBED = PerturbedMinimiser(times=1, sd_per_sensitivity=2.5, curvature_ratio=0.1, sd_per_tolerance=30.0)
+
+
+@pytest.mark.parametrize("order", [0, 100, 150, 200])
+@pytest.mark.parametrize("sd", [0.5, 2.5, 20.0])
+def test_a_perturbed_minimiser_costs_the_renyi_moment_of_its_privacy_loss(order, sd):
+    """log(1 + k) + mu^2/2 + mu |Z|, integrated numerically, and the Gaussian that hides the tolerance."""
+    alpha, mu = ORDERS[order], 1 / sd
+    beyond = alpha - 1
+    loss = lambda z: math.exp(beyond * mu * z - z * z / 2) / math.sqrt(2 * math.pi)  # noqa: E731
+    moment = 2 * integrate.quad(loss, 0, beyond * mu + 12, points=[beyond * mu], epsabs=0, epsrel=1e-10)[0]
+    expected = math.log(1.1) + mu * mu / 2 + math.log(moment) / beyond + alpha / (2 * 30.0**2)
+    rdp = dataclasses.replace(PERTURBED, sd_per_sensitivity=sd).cost().rdp[order]
+    assert rdp == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("field", "dearer"), [("sd_per_sensitivity", 0.9), ("curvature_ratio", 1.1), ("sd_per_tolerance", 0.9)]
+)
+def test_a_perturbed_minimiser_costs_more_with_less_noise_or_more_curvature(field, dearer):
+    changed = dataclasses.replace(PERTURBED, **{field: getattr(PERTURBED, field) * dearer})
+    assert np.all(np.array(changed.cost().rdp) > np.array(PERTURBED.cost().rdp))
+    assert PERTURBED.cost().epsilon(1e-6)[0] < changed.cost().epsilon(1e-6)[0] < math.inf
+
+
+def test_a_perturbed_minimiser_costs_more_than_its_gaussian_alone_and_is_known_by_its_renyi_curve_only():
+    cost = PERTURBED.cost()
+    assert np.all(np.array(cost.rdp) > np.array(GaussianMinimiser(1, 2.5).cost().rdp))
+    assert cost.mu_squared == cost.rho == cost.pure == math.inf
+    assert cost.epsilon(1e-6)[1] == "RDP"
+
+
+@pytest.mark.parametrize("field", ["sd_per_sensitivity", "sd_per_tolerance"])
+def test_a_perturbed_minimiser_without_one_of_its_noises_has_no_finite_price(field):
+    assert dataclasses.replace(PERTURBED, **{field: 0.0}).cost() == Cost.unbounded()
+
+
+@pytest.mark.parametrize("field", ["sd_per_sensitivity", "curvature_ratio", "sd_per_tolerance"])
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+def test_a_perturbed_minimiser_with_a_bad_field_is_refused_by_name(field, value):
+    with pytest.raises(ValueError, match=f"{field}="):
+        dataclasses.replace(PERTURBED, **{field: value})
+
+
+def test_labels_as_printed_have_no_price_whatever_their_noise():
+    assert PrintedLabels(1, 1e9).cost() == Cost.unbounded()
+    with pytest.raises(ValueError, match="sd="):
+        PrintedLabels(1, -1.0)

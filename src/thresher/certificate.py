@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import math
 import platform
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from sklearn.utils import get_tags
 
 from thresher.accounting import Cost
 from thresher.budget import Adjacency, is_whole
-from thresher.clipping import gradient_sensitivity, minimiser_sensitivity
+from thresher.clipping import gradient_sensitivity, gram_sensitivity, minimiser_sensitivity
 from thresher.plan import Answer, Plan
 from thresher.releases import Release, release_from_dict
 
-__all__ = ["Certificate", "Grade", "Verification", "certify"]
+__all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 
 Grade = Literal["proved", "conditional", "printed", "none"]
 """proved: every bound enforced, accounting sound. conditional: sound if a named assumption holds. printed: a formula
@@ -78,7 +81,7 @@ class Certificate:
         """
         try:
             return self._recomputed()
-        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             return Verification(False, math.inf, "nothing", (f"the certificate is malformed: {error!r}",))
 
     def _recomputed(self) -> Verification:
@@ -87,17 +90,24 @@ class Certificate:
         for entry in self.releases:
             release = release_from_dict(entry["release"])
             total += release.cost()
-            problems += _problems_of(release, entry["answers"], self)
+            problems += _problems_of(release, entry["answers"], self._part_of(entry))
         if not (is_whole(self.n_samples) and self.n_samples >= 1):
             problems.append(f"n_samples={self.n_samples!r} is not a number of rows")
         if self.epsilon is not None and self.grade == "none":
             problems.append("grade 'none' promises nothing, yet an epsilon is stated")
         if not self.releases:
             problems.append("no release is listed, yet a model was released")
+        if "parts" in self.settings:
+            problems += _missing_parts(self)
         epsilon, method = total.epsilon(self.delta)
         if self.epsilon is not None and not epsilon <= self.epsilon:
             problems.append(f"the listed releases cost epsilon={epsilon:.6g}, more than the stated {self.epsilon:.6g}")
         return Verification(not problems, epsilon, method, tuple(problems))
+
+    def _part_of(self, entry: Mapping[str, Any]) -> Certificate:
+        """This certificate with the settings of the fit that made a release."""
+        parts = self.settings.get("parts")
+        return replace(self, settings=parts[entry["part"]]["settings"]) if parts else self
 
     def second_opinion(self) -> float | None:
         """What dp-accounting's Renyi accountant makes of the same releases: looser than the exact curve, but not ours.
@@ -151,6 +161,87 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
     )
 
 
+def combine(*fits: Any) -> Certificate:
+    """What several fits on the same rows cost together: the SUM, of which each fit's own certificate is only a part.
+
+    ``fits`` are certificates, fitted estimators that carry one, or fitted pipelines, column transformers and feature
+    unions, whose steps are all counted. Costs are added release by release and converted once, at the sum of the
+    deltas, which is less than the sum of the epsilons. A later fit may use what earlier ones released: composition is
+    adaptive. A step that learns from the rows and has no certificate is refused: no total could be stated.
+    """
+    parts = [certificate for fit in fits for certificate in _certificates(fit)]
+    if not parts:
+        raise ValueError("nothing to combine: give certificates, or fitted estimators that carry one")
+    for name in ("adjacency", "n_samples"):
+        values = list(dict.fromkeys(getattr(part, name) for part in parts))
+        if len(values) > 1:
+            raise ValueError(f"{name} differs: {values}; only fits on the same rows, with one adjacency, add up")
+    releases: list[dict[str, Any]] = []
+    members: list[dict[str, Any]] = []
+    for part in parts:
+        releases += [{**entry, "part": entry.get("part", 0) + len(members)} for entry in part.releases]
+        members += part.settings.get("parts") or [_member(part)]
+    delta = math.fsum(part.delta for part in parts)
+    cost, method = sum((release_from_dict(entry["release"]).cost() for entry in releases), Cost()).epsilon(delta)
+    claims = [part.claimed_epsilon for part in parts if part.claimed_epsilon is not None]
+    return Certificate(
+        algorithm=" + ".join(member["algorithm"] for member in members),
+        epsilon=None if any(part.epsilon is None for part in parts) else cost,
+        delta=delta,
+        adjacency=parts[0].adjacency,
+        grade=max((part.grade for part in parts), key=get_args(Grade).index),
+        claimed_epsilon=math.fsum(claims) if len(claims) == len(parts) else None,
+        composition=f"epsilon={cost:.6g} at delta={delta:.6g} by {method}, over {len(members)} fits on the same rows",
+        releases=tuple(releases),
+        bounds={name: [member["bounds"].get(name) for member in members] for name in members[0]["bounds"]},
+        settings={"parts": members},
+        assumptions=tuple(dict.fromkeys(note for part in parts for note in part.assumptions)),
+        randomness="; ".join(dict.fromkeys(part.randomness for part in parts)),
+        n_samples=parts[0].n_samples,
+        n_features=max(part.n_features for part in parts),
+        versions=_versions(),
+    )
+
+
+def _member(part: Certificate) -> dict[str, Any]:
+    """What a combined certificate keeps of a part, beside its releases."""
+    kept = ("algorithm", "epsilon", "delta", "grade", "n_features", "bounds", "settings")
+    return {**{name: getattr(part, name) for name in kept}, "releases": len(part.releases)}
+
+
+def _missing_parts(certificate: Certificate) -> list[str]:
+    """Fits of a combined certificate that no longer list every release they made."""
+    parts = certificate.settings["parts"]
+    listed = Counter(entry["part"] for entry in certificate.releases)
+    problems = [
+        f"part {at} ({part['algorithm']}) made {part['releases']} releases; listed are {listed[at]}"
+        for at, part in enumerate(parts)
+        if listed[at] != part["releases"]
+    ]
+    if certificate.algorithm != " + ".join(part["algorithm"] for part in parts):
+        problems.append(f"the parts are not those of {certificate.algorithm!r}")
+    return problems
+
+
+def _certificates(fit: Any) -> list[Certificate]:
+    """The certificates a fitted object carries, step by step."""
+    if isinstance(fit, Certificate):
+        return [fit]
+    if isinstance(fit, str) or fit is None:  # "passthrough" and "drop"
+        return []
+    if hasattr(fit, "certificate_"):
+        return [fit.certificate_]
+    for steps in ("steps", "transformers_", "transformer_list"):
+        if hasattr(fit, steps):
+            return [certificate for step in getattr(fit, steps) for certificate in _certificates(step[1])]
+    if hasattr(fit, "__sklearn_tags__") and not get_tags(fit).requires_fit:  # it learns nothing from the rows
+        return []
+    raise ValueError(
+        f"{type(fit).__name__} has no certificate, so what it learnt from the rows is not private and no total can be "
+        "stated; replace it by a private step, or combine the certificates themselves if it learnt nothing"
+    )
+
+
 def _entry(release: Release, plan: Plan, answers: tuple[Answer, ...]) -> dict[str, Any]:
     """A planned release (equal ones as one, used more often) and the answers it gave, equal ones counted together."""
     own = [(a.clip, a.sensitivity, a.scale) for a in answers if a.release == release]
@@ -191,9 +282,10 @@ def _least_sensitivity(question: str, clip: float, certificate: Certificate) -> 
     n, adjacency = certificate.n_samples, Adjacency(certificate.adjacency)
     if question in ("quantile", "votes"):
         return 1.0  # one row moves one rank, or one block's vote, for either adjacency
-    if question in ("minimiser", "labels"):
-        reach = certificate.settings["public_norm"] if question == "labels" else 1.0
-        return reach * minimiser_sensitivity(clip, n, adjacency, certificate.settings["ridge"], tolerance=0.0)
+    if question in ("minimiser", "labels"):  # the clip of labels is that of the teacher times the public rows' norm
+        return minimiser_sensitivity(clip, n, adjacency, certificate.settings["ridge"], tolerance=0.0)
+    if question == "gram":
+        return gram_sensitivity(clip, n, adjacency)
     return gradient_sensitivity(clip, n, adjacency)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "clip_rows",
     "clip_targets",
     "gradient_sensitivity",
+    "gram_sensitivity",
     "minimiser_sensitivity",
     "residual_limits",
 ]
@@ -144,6 +145,14 @@ def residual_limits(norms: Floats, clip: float) -> Floats:
 def gradient_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:
     """l2 sensitivity of (1/n) sum_i g_i with ||g_i||_2 <= clip."""
     return adjacency.contributions * float(clip) / int(n)
+
+
+def gram_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:
+    """Frobenius sensitivity of (1/n) sum_i x_i x_i' with ||x_i||_2^2 <= clip.
+
+    ||x x' - z z'||^2 = ||x||^4 + ||z||^4 - 2 (x'z)^2: the two terms are never more than a right angle apart.
+    """
+    return math.sqrt(adjacency.contributions) * float(clip) / int(n)
 
 
 def minimiser_sensitivity(clip: float, n: int, adjacency: Adjacency, ridge: float, tolerance: float) -> float:

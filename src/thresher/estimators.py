@@ -1,29 +1,24 @@
-"""The scikit-learn front doors: validate, plan, open a vault, run, certify."""
+"""The scikit-learn front doors: sparse linear and logistic models."""
 
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from thresher.algorithms import Algorithm, resolve
-from thresher.budget import Adjacency, Budget, PrivacyWarning
-from thresher.certificate import Certificate, certify
-from thresher.clipping import Bounds
+from thresher.certificate import Certificate
+from thresher.fitting import PrivateFit
 from thresher.plan import Plan, Problem
-from thresher.progress import answers_bar
-from thresher.randomness import NoiseSource
-from thresher.tables import numeric_target, reject_text, without_values
-from thresher.vaults import CentralVault
+from thresher.tables import numeric_target, reject_text
 
 __all__ = ["SparseClassifier", "SparseRegressor", "load_model"]
 
@@ -31,27 +26,24 @@ Floats = NDArray[np.float64]
 Target = float | tuple[float, float] | None
 
 
-class _SparseModel(BaseEstimator):
+class _SparseModel(PrivateFit):
     """What the two front doors share."""
 
     _loss: str
 
-    def plan(self, n_samples: int, n_features: int) -> Plan:
-        """What would be released for data of this shape, and with what noise. Touches no data, spends nothing."""
-        problem = Problem(
+    def _problem(self, n_samples: int, n_features: int, outputs: int) -> Problem:
+        return Problem(
             n=n_samples,
             d=n_features,
             sparsity=self.sparsity,
-            loss=self._loss,
+            loss=self._loss if outputs == 1 else "multinomial",
             bounds=self._bounds(),
             intercept=self.fit_intercept,
+            outputs=outputs,
         )
-        delta = n_samples**-2.0 if self.delta is None else self.delta
-        budget = Budget(self.epsilon, delta, self.adjacency)
-        plan = self._algorithm().plan(problem, budget)
-        if plan.problem != problem or plan.budget != budget:
-            raise ValueError(f"algorithm={self.algorithm!r} planned for another problem or budget than it was given")
-        return plan
+
+    def _algorithm(self, outputs: int) -> Algorithm:
+        return resolve(self.algorithm, outputs)
 
     def save(self, path: str | Path) -> None:
         """Write the model and its certificate as plain JSON."""
@@ -65,77 +57,27 @@ class _SparseModel(BaseEstimator):
             "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist() or None,
             "classes": getattr(self, "classes_", np.empty(0)).tolist() or None,
             "support": self.support_.tolist(),
-            "coefficients": self._coefficients()[self.support_].tolist(),
-            "intercept": float(np.ravel(self.intercept_)[0]),
+            "coefficients": _one_or_all(self._coefficients()[:, self.support_].tolist()),
+            "intercept": _one_or_all(np.ravel(self.intercept_).tolist()),
             "certificate": json.loads(self.certificate_.to_json()),
         }
         Path(path).write_text(json.dumps(model, indent=2, allow_nan=False, default=_plain) + "\n")
 
-    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...]) -> Self:
-        n, d = X.shape
-        algorithm = self._algorithm()
-        plan = self.plan(n if self.n_public is None else self.n_public, d)
-        adjacency = plan.budget.adjacency
-        if adjacency is Adjacency.REPLACE_ONE and self.n_public is not None:
-            raise ValueError(
-                f"n_public={self.n_public!r} has a meaning only with adjacency='add-remove'; leave it None"
-            )
-        if adjacency is Adjacency.ADD_REMOVE and self.n_public is None:
-            assumptions += (f"the number of rows, {n}, is public: it was read from the data; declare n_public instead",)
-        if self.n_public is not None and not n / 2 <= self.n_public <= 2 * n:
-            raise ValueError(
-                f"n_public={self.n_public!r} is not within a factor of two of the number of rows; correct it"
-            )
-        if self.random_state is not None:
-            assumptions += ("random_state was set: whoever knows it can remove the noise",)
-        _warn_about(plan)
-        self.__dict__.pop("certificate_", None)  # from here on the old model is gone: an interrupted fit leaves none
-        with (
-            answers_bar(plan, enabled=self.verbose > 0) as watch,
-            CentralVault(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
-        ):
-            theta = algorithm.run(vault)
-            answers = vault.answers
-            randomness = vault.randomness
-        certificate = certify(plan, answers, randomness, assumptions)
-        if not certificate.verify():
-            raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
-        self._keep(theta, plan)
-        self.plan_ = plan
-        self.algorithm_ = plan.algorithm
-        self.certificate_ = certificate
-        return self
-
     def _keep(self, theta: Floats, plan: Plan) -> None:
         problem = plan.problem
-        coefficients = theta[: problem.d]
-        intercept = problem.target_centre
+        intercepts = np.full(problem.outputs, problem.target_centre)
         if problem.intercept:
-            intercept += problem.intercept_column * theta[problem.d]
-        self._store(coefficients, intercept)
+            intercepts += problem.intercept_column * theta[problem.width :]
+        self._store(theta[: problem.width].reshape(problem.outputs, problem.d), intercepts)
 
-    def _store(self, coefficients: Floats, intercept: float) -> None:
+    def _store(self, coefficients: Floats, intercepts: Floats) -> None:
+        """One row of coefficients and one intercept per output."""
         self.coef_: Floats = coefficients
-        self.intercept_: Any = intercept
-        self.support_ = np.flatnonzero(coefficients)
+        self.intercept_: Any = intercepts
+        self.support_ = np.flatnonzero(coefficients.any(axis=0))
 
     def _coefficients(self) -> Floats:
-        return np.ravel(self.coef_)
-
-    def _algorithm(self) -> Algorithm:
-        return resolve(self.algorithm)
-
-    def _bounds(self) -> Bounds:
-        feature = self.feature_bound
-        if feature is not None and np.ndim(feature) > 0:
-            try:
-                feature = tuple(float(bound) for bound in feature)
-            except (TypeError, ValueError):
-                raise ValueError(f"feature_bound={feature!r} must be a positive number, or one per column") from None
-        return Bounds(feature, self.row_bound, self._target_range())
-
-    def _target_range(self) -> tuple[float, float] | None:
-        return None
+        return np.atleast_2d(self.coef_)
 
     def _validate(self, X: Any, y: Any, unsupported: dict[str, Any]) -> tuple[Any, Any]:
         if unsupported:
@@ -147,25 +89,12 @@ class _SparseModel(BaseEstimator):
         reject_text(X)
         return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)  # type: ignore[no-any-return]
 
-    def _checked(self, X: Any, *y: Any, **requirements: Any) -> Any:
-        """scikit-learn's validation, its messages without the values they would print."""
-        try:
-            return validate_data(self, X, *y, dtype=[np.float64, np.float32], **requirements)
-        except ValueError as error:
-            raise ValueError(without_values(str(error))) from None
-
     def _margins(self, X: Any) -> Floats:
         check_is_fitted(self, "certificate_")
         reject_text(X)
         X = self._checked(X, accept_sparse=("csc", "csr"), reset=False)
-        margins: Floats = np.ravel(safe_sparse_dot(X, self._coefficients())) + np.ravel(self.intercept_)[0]
-        return margins
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
+        margins: Floats = safe_sparse_dot(X, self._coefficients().T) + np.ravel(self.intercept_)
+        return margins if margins.shape[1] > 1 else margins[:, 0]
 
 class SparseRegressor(RegressorMixin, _SparseModel):
     """Sparse linear regression with differential privacy.
@@ -246,6 +175,10 @@ class SparseRegressor(RegressorMixin, _SparseModel):
     def predict(self, X: Any) -> Floats:
         return self._margins(X)
 
+    def _store(self, coefficients: Floats, intercepts: Floats) -> None:
+        super()._store(coefficients, intercepts)
+        self.coef_, self.intercept_ = coefficients[0], float(intercepts[0])
+
     def _target_range(self) -> tuple[float, float] | None:
         bound = self.target_bound
         if bound is None:
@@ -258,10 +191,11 @@ class SparseRegressor(RegressorMixin, _SparseModel):
 
 
 class SparseClassifier(ClassifierMixin, _SparseModel):
-    """Sparse logistic regression of a two-class target with differential privacy.
+    """Sparse logistic regression of two or more classes with differential privacy.
 
-    Parameters are those of :class:`SparseRegressor` without ``target_bound``, and ``classes``: the two labels,
-    public. If they are not given they are read from the data, and the certificate lists that as an assumption.
+    Parameters are those of :class:`SparseRegressor` without ``target_bound``, and ``classes``: the labels, public. If
+    they are not given they are read from the data, and the certificate lists that as an assumption. With K > 2 classes
+    there are K rows of coefficients, ``sparsity`` in each on average.
     """
 
     _loss = "logistic"
@@ -305,38 +239,39 @@ class SparseClassifier(ClassifierMixin, _SparseModel):
         classes = np.unique(y if self.classes is None else self.classes)
         if self.classes is None:
             assumptions = ("the class labels are public: they were read from the data; give classes= instead",)
-        if len(classes) != 2:
+        if len(classes) < 2:
             raise ValueError(
-                f"Only binary classification is supported. {len(classes)} class(es) in "
-                f"{'y' if self.classes is None else f'classes={self.classes!r}'}; give two, for example classes=[0, 1]"
+                f"{len(classes)} class(es) in {'y' if self.classes is None else f'classes={self.classes!r}'}; "
+                "a classifier needs at least two, for example classes=[0, 1]"
             )
         if not np.all(np.isin(y, classes)):
             raise ValueError(f"y holds a label that is not in classes={self.classes!r}; add it or drop those rows")
-        self._fit(X, (y == classes[1]).astype(np.float64), assumptions)
+        belongs = np.asarray(y == classes[1]) if len(classes) == 2 else np.equal.outer(np.asarray(y), classes)
+        self._fit(X, belongs.astype(np.float64), assumptions)
         self.classes_ = classes
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """The log-odds of ``classes_[1]``."""
+        """The log-odds of ``classes_[1]``, or a score for each of more than two classes."""
         return self._margins(X)
 
     def predict_proba(self, X: Any) -> Floats:
-        positive = expit(self._margins(X))
-        return np.column_stack([1 - positive, positive])
+        margins = self._margins(X)
+        if margins.ndim == 1:
+            positive = expit(margins)
+            return np.column_stack([1 - positive, positive])
+        probabilities: Floats = softmax(margins, axis=1)
+        return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
-        positive = self._margins(X) > 0
-        labels: NDArray[Any] = self.classes_[positive.astype(int)]
+        margins = self._margins(X)
+        at = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[at]
         return labels
 
-    def _store(self, coefficients: Floats, intercept: float) -> None:
-        self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
-        self.support_ = np.flatnonzero(coefficients)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    def _outputs_declared(self) -> int:
+        known = 2 if self.classes is None else len(np.unique(self.classes))
+        return known if known > 2 else 1
 
 
 def load_model(path: str | Path) -> SparseRegressor | SparseClassifier:
@@ -346,9 +281,10 @@ def load_model(path: str | Path) -> SparseRegressor | SparseClassifier:
         raise ValueError(f"{path} is not a model file written by thresher's save(); its 'format' is missing or unknown")
     known = {cls.__name__: cls for cls in (SparseRegressor, SparseClassifier)}
     estimator: Any = known[model["class"]](**model["params"])
-    coefficients = np.zeros(model["n_features"])
-    coefficients[model["support"]] = model["coefficients"]
-    estimator._store(coefficients, model["intercept"])
+    values = np.atleast_2d(np.asarray(model["coefficients"], dtype=np.float64))
+    coefficients = np.zeros((len(values), model["n_features"]))
+    coefficients[:, model["support"]] = values
+    estimator._store(coefficients, np.atleast_1d(np.asarray(model["intercept"], dtype=np.float64)))
     estimator.n_features_in_ = model["n_features"]
     if model["feature_names"]:
         estimator.feature_names_in_ = np.array(model["feature_names"], dtype=object)
@@ -359,29 +295,10 @@ def load_model(path: str | Path) -> SparseRegressor | SparseClassifier:
     return estimator  # type: ignore[no-any-return]
 
 
-def _warn_about(plan: Plan) -> None:
-    budget, n = plan.budget, plan.problem.n
-    if not budget.private:
-        warnings.warn(
-            "epsilon is infinite: privacy is OFF, the model may reveal single rows; never publish it",
-            PrivacyWarning,
-            stacklevel=4,
-        )
-    elif plan.calibration == "printed":
-        warnings.warn(
-            f"calibration='printed': the noise printed in the paper costs epsilon={plan.epsilon:.4g} where "
-            f"{budget.epsilon:g} is claimed; it is for reproduction only, use calibration='proved'",
-            PrivacyWarning,
-            stacklevel=4,
-        )
-    if budget.private and budget.delta >= 1 / n:
-        warnings.warn(
-            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some rows in the clear "
-            "(erratum E-4); use delta=None for 1/n^2",
-            PrivacyWarning,
-            stacklevel=4,
-        )
-
-
 def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _one_or_all(values: list[Any]) -> Any:
+    """The only value, or the list of several outputs' values."""
+    return values[0] if len(values) == 1 else values

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LOSSES", "Logistic", "Loss", "Squared"]
+__all__ = ["LOSSES", "Logistic", "Loss", "Multinomial", "Squared"]
 
 Floats = NDArray[np.float64]
 
@@ -63,4 +63,20 @@ class Logistic:
         return value
 
 
-LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic()}
+class Multinomial:
+    """log sum_k e^m_k - m_y for several margins a row; the residuals softmax(m) - onehot(y) have l2 norm <= sqrt 2."""
+
+    curvature: ClassVar[float] = 0.5
+
+    def residual(self, margin: Floats, target: Floats) -> Floats:
+        margin = np.nan_to_num(margin)  # infinite margins have no difference; the largest finite ones do
+        residual: Floats = np.exp(margin - margin.max(axis=1, keepdims=True))
+        residual /= residual.sum(axis=1, keepdims=True)
+        residual -= target
+        return residual
+
+    def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
+        raise NotImplementedError("residuals that are clipped together are the gradient of no function")
+
+
+LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "multinomial": Multinomial()}

@@ -26,6 +26,9 @@ Calibration = Literal["proved", "printed"]
 INTERCEPT_SHARE = 1 / 8
 """The intercept's constant column, in units of the row bound: it costs sqrt(1 + 1/64) - 1 = 0.8 % more noise."""
 
+INTERCEPT_ENTRY = 0.5
+"""The intercept's constant column, in units of the other columns' bounds, where only a few columns are asked about."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -37,6 +40,8 @@ class Problem:
     loss: str
     bounds: Bounds
     intercept: bool = True
+    outputs: int = 1
+    """Linear predictors fitted side by side: 1, or one per class if there are more than two."""
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -46,12 +51,14 @@ class Problem:
                 "target_bound=None: give the public range of the target, a number B for [-B, B] or a pair (low, high); "
                 "targets outside are clipped"
             )
-        for name in ("n", "d", "sparsity"):
+        for name in ("n", "d", "sparsity", "outputs"):
             value = getattr(self, name)
             if not is_whole(value) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
             object.__setattr__(self, name, int(value))  # NumPy's small integers wrap around
         object.__setattr__(self, "intercept", bool(self.intercept))
+        if (self.loss == "multinomial") != (self.outputs > 1):
+            raise ValueError(f"outputs={self.outputs} with loss={self.loss!r}: several outputs are for 'multinomial'")
         if self.sparsity > self.d:
             raise ValueError(
                 f"sparsity={self.sparsity} is larger than the number of columns, {self.d}; ask for at most {self.d}"
@@ -59,9 +66,19 @@ class Problem:
         self.bounds.row_norm(self.d)  # raises if a per-column bound has the wrong length
 
     @property
+    def classifies(self) -> bool:
+        """Whether targets are classes, so that residuals are differences of probabilities."""
+        return self.loss != "squared"
+
+    @property
+    def width(self) -> int:
+        """Coordinates of the iterate that are coefficients: d for each output, one output after the other."""
+        return self.outputs * self.d
+
+    @property
     def dimension(self) -> int:
-        """Coordinates of the iterate: d coefficients and, last, the intercept if there is one."""
-        return self.d + self.intercept
+        """Coordinates of the iterate: the coefficients and, last, the intercepts if there are any."""
+        return self.width + self.outputs * self.intercept
 
     @property
     def intercept_column(self) -> float:
@@ -69,11 +86,27 @@ class Problem:
         return INTERCEPT_SHARE * self.bounds.row_norm(self.d) if self.intercept else 0.0
 
     @property
+    def units(self) -> NDArray[np.float64]:
+        """What columns are divided by where only a few are asked about: each its bound, so that entries lie in [-1, 1].
+
+        The intercept's column then is 1/2, about the size of the others; left as it is it would cost most of the noise.
+        """
+        units = self.entry_bounds
+        units[self.d :] = self.intercept_column / INTERCEPT_ENTRY
+        return units
+
+    def norm_in_units(self, columns: int) -> float:
+        """The l2 norm that no clipped row exceeds on so many columns in :attr:`units`, and the intercept's."""
+        norm = math.sqrt(columns)
+        if self.bounds.row is not None:
+            norm = min(norm, self.bounds.row / float(self.bounds.entries(self.d).min()))
+        return math.hypot(norm, INTERCEPT_ENTRY if self.intercept else 0.0)
+
+    @property
     def entry_bounds(self) -> NDArray[np.float64]:
         """What no clipped entry of a column exceeds in magnitude, the intercept's constant column last."""
-        bounds = np.empty(self.dimension)
+        bounds = np.full(self.d + self.intercept, self.intercept_column)
         bounds[: self.d] = self.bounds.entries(self.d)
-        bounds[self.d :] = self.intercept_column
         return bounds
 
     @property
@@ -99,6 +132,19 @@ class Problem:
     def curvature(self) -> float:
         """The loss's largest second derivative in the margin."""
         return LOSSES[self.loss].curvature
+
+    def by_column(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The iterate as the rows of X meet it: a vector, or a matrix with one column for each of several outputs."""
+        if self.outputs == 1:
+            return theta
+        coefficients = theta[: self.width].reshape(self.outputs, self.d).T
+        return np.vstack([coefficients, theta[self.width :].reshape(-1, self.outputs)])
+
+    def stacked(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The inverse of :meth:`by_column`."""
+        if self.outputs == 1:
+            return matrix
+        return np.concatenate([matrix[: self.d].T.ravel(), matrix[self.d :].ravel()])
 
     def origin(self) -> NDArray[np.float64]:
         return np.zeros(self.dimension)

@@ -123,7 +123,7 @@ class NoiseSource:
         self._guard()
         if self.hardened:
             sensitivity += 2 * error
-        scale = multiplier * sensitivity
+        scale = multiplier * sensitivity if multiplier > 0 else 0.0  # without noise the clip may be infinite
         if scale == 0:
             chosen = np.argpartition(-scores, picks - 1)[:picks]
         elif self.hardened:
@@ -144,9 +144,13 @@ class NoiseSource:
         words = np.zeros(scores.size, dtype=np.int64)
         words[left] = self._generator.integers(0, 2**52, left.size)
         u = (words[left] + 0.5) * 2.0**-52  # the middle of what the 52 bits allow, exactly representable
-        keys = np.log(-np.log(u)) - scores[left] / scale
-        slack = 2.0**-52 / (u * -np.log(u)) + 2.0**-45 * (1 + np.abs(keys) + np.abs(scores[left] / scale))
-        slack[(words[left] == 0) | (words[left] == 2**52 - 1)] = np.inf  # U may be as close to 0 or 1 as it likes
+        with np.errstate(over="ignore"):
+            shifts = scores[left] / scale
+        keys = np.log(-np.log(u)) - shifts
+        slack = 2.0**-52 / (u * -np.log(u)) + 2.0**-45 * (1 + np.abs(keys) + np.abs(shifts))
+        # U may be as close to 0 or 1 as it likes, and only decimals hold a shift beyond the largest float
+        open_ended = (words[left] == 0) | (words[left] == 2**52 - 1) | np.isinf(shifts)
+        keys[open_ended], slack[open_ended] = 0.0, np.inf
         last = np.partition(keys + slack, picks - 1)[picks - 1]
         left = left[keys - slack <= last]
         known, bits = {int(j): int(words[j]) for j in left}, 52

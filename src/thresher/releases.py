@@ -19,6 +19,7 @@ from thresher.budget import Budget, is_whole
 __all__ = [
     "ExactRelease",
     "GaussianGradient",
+    "GaussianGram",
     "GaussianLabels",
     "GaussianMeans",
     "GaussianMinimiser",
@@ -124,7 +125,7 @@ class GaussianGradient(_Gaussian):
 class GaussianRestrictedGradient(_Gaussian):
     """The noisy mean gradient on an already public set of coordinates A, with ||g_i,A||_2 <= clip.
 
-    Delta_2 = contributions(adjacency) * clip / n, whatever the other coordinates of a row hold.
+    Columns are measured in the problem's units, in which every bound is 1. Delta_2 = contributions(adjacency) * clip / n, whatever the other coordinates of a row hold.
     """
 
     question: ClassVar[str] = "restricted gradient"
@@ -139,6 +140,17 @@ class GaussianMoments(_Gaussian):
     """
 
     question: ClassVar[str] = "moments"
+
+
+@dataclass(frozen=True)
+class GaussianGram(_Gaussian):
+    """The noisy Gram matrix (1/n) sum_i x_i x_i' of an already public set of columns, in the problem's units.
+
+    Rows are scaled to ||x_i||_2^2 <= clip. Two such terms have no negative inner product, so in the Frobenius norm
+    Delta_2 = sqrt(contributions(adjacency)) * clip / n; the noise is isotropic in that norm.
+    """
+
+    question: ClassVar[str] = "gram"
 
 
 @dataclass(frozen=True)
@@ -320,9 +332,10 @@ class GumbelVotes(_GumbelTop):
 
 @dataclass(frozen=True)
 class GumbelQuantile(_Gumbel):
-    """The public level l with the largest -|#{i : v_i <= l} - q n|, v_i a number computed from row i.
+    """The public level with the largest score: minus the distance of the rank q n from the ranks between the counts
+    #{i : v_i <= level} of the level before and of this one, v_i a number computed from row i.
 
-    The count moves by at most 1 between neighbours, for either adjacency: Delta = 1.
+    Either count moves by at most 1 between neighbours, for either adjacency, and so does the distance: Delta = 1.
     """
 
     question: ClassVar[str] = "quantile"
@@ -405,7 +418,7 @@ class ExactRelease(Release):
 _KINDS: dict[str, type[Release]] = {
     kind.__name__: kind
     for kind in (
-        GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianMeans,
+        GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram, GaussianMeans,
         GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
         GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, LaplaceVertex, ExactRelease,
     )

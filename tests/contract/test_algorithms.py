@@ -22,6 +22,7 @@ from thresher.vaults import CentralVault
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
 
 NOT_PRIVATE = {"ight"}
+NO_EXACT_SAMPLER = {"two-stage"}  # its noise enters an objective, whose minimiser is found in floating point
 EPSILON = {name: math.inf if name in NOT_PRIVATE else 2.0 for name in REGISTRY}
 PRIVATE = [name for name in REGISTRY if name not in NOT_PRIVATE]
 LOSSES = ["squared", "logistic"]
@@ -218,6 +219,10 @@ def certificate_of(name, loss="squared", **facts):
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("hardened", [False, True], ids=["plain", "hardened"])
 def test_certificates_verify_and_survive_json(name, loss, adjacency, hardened):
+    if hardened and name in NO_EXACT_SAMPLER:
+        with pytest.raises(ValueError, match="hardened=True has no exact sampler for"):
+            certificate_of(name, loss, adjacency=adjacency, hardened=True)
+        return
     certificate = certificate_of(name, loss, adjacency=adjacency, hardened=hardened)
     restored = Certificate.from_json(certificate.to_json())
     assert restored.to_json() == certificate.to_json()
@@ -248,6 +253,16 @@ def scaled(holder, key, factor):
     return tamper
 
 
+def scaled_multiplier(factor):
+    """Of the first release, whatever it is called: the sd, or the scale, over the sensitivity."""
+
+    def tamper(data):
+        (key,) = (key for key in first_release(data) if key.endswith("_per_sensitivity"))
+        first_release(data)[key] *= factor
+
+    return tamper
+
+
 def moved(holder, key, step):
     def tamper(data):
         holder(data)[key] += step
@@ -258,8 +273,8 @@ def moved(holder, key, step):
 TAMPERS = {
     "fewer times": moved(first_release, "times", -1),
     "one more answer": moved(first_answer, "count", 1),
-    "multiplier raised": scaled(first_release, "sd_per_sensitivity", 1.01),
-    "multiplier lowered": scaled(first_release, "sd_per_sensitivity", 0.99),
+    "multiplier raised": scaled_multiplier(1.01),
+    "multiplier lowered": scaled_multiplier(0.99),
     "scale lowered": scaled(first_answer, "scale", 0.99),
     "sensitivity raised": scaled(first_answer, "sensitivity", 1.01),
     "epsilon lowered": scaled(lambda data: data, "epsilon", 0.99),

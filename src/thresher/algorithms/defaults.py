@@ -13,6 +13,8 @@ __all__ = [
     "check_rounds",
     "gradient_clip",
     "noise_over_signal",
+    "removable_loss",
+    "residual_clip",
     "signal_to_noise",
     "typical_margin",
 ]
@@ -38,19 +40,23 @@ def check_ridge(ridge: float) -> None:
         raise ValueError(f"ridge={ridge!r} must be a finite number of at least 0")
 
 
+def residual_clip(problem: Problem) -> float:
+    """Where residuals are clipped: a tenth of the target's bound, or 0.5 for class labels."""
+    return 0.5 if problem.classifies else problem.target_radius / 10
+
+
 def gradient_clip(problem: Problem) -> float:
     """The l2 bound on one row's gradient.
 
-    Residuals of rows at the row bound are clipped at a tenth of the target's bound, or at 0.5 for class labels. The
-    clipped gradient keeps its direction while its noise shrinks with the clip, so a low clip wins (Huber loss).
+    Residuals of rows at the row bound are clipped as :func:`residual_clip` says. The clipped gradient keeps its
+    direction while its noise shrinks with the clip, so a low clip wins (Huber loss).
     """
-    residual = 0.5 if problem.loss == "logistic" else problem.target_radius / 10
-    return residual * problem.row_norm
+    return residual_clip(problem) * problem.row_norm
 
 
 def typical_margin(problem: Problem) -> float:
     """How far the margins of a useful model spread: a third of the target's bound, or log-odds of 1."""
-    return 1.0 if problem.loss == "logistic" else problem.target_radius / 3
+    return 1.0 if problem.classifies else problem.target_radius / 3
 
 
 def signal_to_noise(problem: Problem, mu: float) -> float:
@@ -69,3 +75,12 @@ def noise_over_signal(problem: Problem, mu: float) -> float:
         return 0.0
     floor = math.sqrt(2 * math.log(problem.d / problem.sparsity))
     return floor / (0.4 * signal_to_noise(problem, mu))
+
+
+def removable_loss(problem: Problem, clip: float) -> float:
+    """The loss a first step may hope to remove: the clipped loss of a target at a third of its bound, or 0.2 log 2."""
+    if problem.classifies:
+        return 0.2 * math.log(max(problem.outputs, 2))
+    typical = typical_margin(problem)
+    slope = min(typical, clip / problem.row_norm)
+    return slope * (typical - slope / 2)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.algorithms.defaults import typical_margin
+from thresher.algorithms.defaults import removable_loss
 from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
 from thresher.plan import Problem
 
@@ -38,7 +38,7 @@ def descend(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int,
     if sd == 0:
         return theta
     mean = (later + theta) / math.ceil(rounds / 2)
-    mean[: problem.d][theta[: problem.d] == 0] = 0
+    mean[: problem.width][theta[: problem.width] == 0] = 0
     return mean
 
 
@@ -49,7 +49,7 @@ def descend_by(step: float, gradient: Callable[[Floats], Floats], problem: Probl
     """
     steps = np.full(problem.dimension, step)
     if problem.intercept:
-        steps[problem.d] = min(step, 1 / (problem.curvature * problem.intercept_column**2))
+        steps[problem.width :] = min(step, 1 / (problem.curvature * problem.intercept_column**2))
     theta = problem.origin()
     for _ in range(rounds):
         theta = hard_threshold(theta - steps * gradient(theta), problem)
@@ -97,19 +97,10 @@ class SecantSteps:
 
     def _first_steps(self, gradient: Floats) -> Floats:
         problem = self._problem
-        kept = hard_threshold(gradient, problem)[: problem.d]
+        kept = hard_threshold(gradient, problem)[: problem.width]
         slope = float(kept @ kept)
         step = min(self._longest, self._hope / slope) if slope > 0 else self._longest
         steps = np.full(problem.dimension, step)
         if problem.intercept:
-            steps[problem.d] = 2 / problem.intercept_column**2  # its curvature is at most the column squared
+            steps[problem.width :] = 2 / problem.intercept_column**2  # its curvature is at most the column squared
         return steps
-
-
-def removable_loss(problem: Problem, clip: float) -> float:
-    """The loss a first step may hope to remove: the clipped loss of a target at a third of its bound, or 0.2 log 2."""
-    if problem.loss == "logistic":
-        return 0.2 * math.log(2)
-    typical = typical_margin(problem)
-    slope = min(typical, clip / problem.row_norm)
-    return slope * (typical - slope / 2)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from thresher.accounting import gaussian_mu
 from thresher.algorithms.defaults import check_positive, check_ridge, check_rounds, gradient_clip, signal_to_noise
 from thresher.algorithms.descent import descend, descend_by
+from thresher.algorithms.lazy_descent import descend_lazily
 from thresher.budget import Budget
 from thresher.clipping import gradient_sensitivity
 from thresher.plan import Calibration, Plan, Problem
@@ -31,7 +32,8 @@ class DPIGHT:
 
     Guarantee: T Gaussian releases of sensitivity contributions * clip / n, composed by the exact Gaussian curve.
     With ``step=None`` the step follows the released gradients and coefficients below the known noise level are dropped
-    (:func:`thresher.algorithms.descent.descend`); with a number it is the paper's algorithm to the letter.
+    (:func:`thresher.algorithms.descent.descend`; for classes :func:`thresher.algorithms.lazy_descent.descend_lazily`);
+    with a number it is the paper's algorithm to the letter. Several classes share one gradient, clipped as a whole.
 
     ``calibration="printed"`` uses the noise the papers print. With L = log(1/delta): sigma^2 = T G^2 / (n (sqrt(L +
     epsilon) - sqrt(L)))^2 (DP-IGHT, Remark 5.3; erratum E-1) or, with ``printed_constant=c``, sigma^2 = c T G^2 L /
@@ -46,6 +48,7 @@ class DPIGHT:
     printed_constant: float | None = None
 
     name: ClassVar[str] = "dp-ight"
+    many_outputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_rounds(self.iterations)
@@ -71,17 +74,28 @@ class DPIGHT:
         problem, clip = vault.problem, vault.plan.settings["clip"]
 
         def gradient(theta: Floats) -> Floats:
-            return vault.gradient(theta, noisy_gradient, clip) + self.ridge * theta
+            return between_classes(vault.gradient(theta, noisy_gradient, clip), problem) + self.ridge * theta
 
         if self.step is not None:
             return descend_by(self.step, gradient, problem, noisy_gradient.times)
         sd = noisy_gradient.multiplier * gradient_sensitivity(clip, problem.n, vault.plan.budget.adjacency)
+        if sd > 0 and problem.classifies:
+            left = 1 - 1 / problem.outputs if problem.outputs > 1 else 1.0  # of the noise, between classes
+            return descend_lazily(gradient, problem, noisy_gradient.times, math.sqrt(left) * sd)
         return descend(gradient, problem, noisy_gradient.times, clip, sd)
+
+
+def between_classes(gradient: Floats, problem: Problem) -> Floats:
+    """With several outputs, each coordinate less its mean over them: exact gradients add up to 0, noise does not."""
+    if problem.outputs == 1:
+        return gradient
+    by_column = problem.by_column(gradient)
+    return problem.stacked(by_column - by_column.mean(axis=1, keepdims=True))
 
 
 def default_rounds(problem: Problem, mu: float) -> int:
     """More rounds where the noise of one is small against the signal: a public rule of n, d, s and the budget."""
-    fewest, rate = (8, 2.0) if problem.loss == "logistic" else (5, 1 / 3)
+    fewest, rate = (16, 2.0) if problem.classifies else (5, 1 / 3)
     return round(min(max(rate * signal_to_noise(problem, mu), fewest), 40))
 
 

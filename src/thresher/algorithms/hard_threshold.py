@@ -15,13 +15,17 @@ Floats = NDArray[np.float64]
 
 
 def hard_threshold(theta: Floats, problem: Problem, floor: float = 0.0) -> Floats:
-    """Keep the ``sparsity`` largest coefficients in magnitude, if they reach ``floor``; the intercept always stays."""
-    d, s = problem.d, problem.sparsity
-    kept = np.argpartition(np.abs(theta[:d]), d - s)[d - s :]
+    """Keep the ``sparsity`` largest coefficients in magnitude, if they reach ``floor``; the intercept always stays.
+
+    With several outputs, ``sparsity`` times as many are kept in all, wherever they are largest.
+    """
+    width = problem.width
+    dropped = width - problem.sparsity * problem.outputs
+    kept = np.argpartition(np.abs(theta[:width]), dropped)[dropped:]
     kept = kept[np.abs(theta[kept]) >= floor]
     out = np.zeros_like(theta)
     out[kept] = theta[kept]
-    out[d:] = theta[d:]
+    out[width:] = theta[width:]
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ Indices = NDArray[np.intp]
 
 
 class Engine(Protocol):
-    """Products with the rows X and their transpose."""
+    """Products of the rows X and their transpose with a vector, or with several as the columns of a matrix."""
 
     def product(self, theta: Floats) -> Floats:
         """X theta, in time that follows the support of theta."""
@@ -37,12 +38,20 @@ class Engine(Protocol):
         """(1/n) sum_i x_ij^2 for each column."""
         ...
 
+    def gram(self, limits: Floats) -> Floats:
+        """sum_i w_i^2 x_i x_i' with w_i = min(1, limits_i); for a few columns only, the answer is dense."""
+        ...
+
     def row_norms(self) -> Floats:
         """||x_i||_2."""
         ...
 
-    def columns(self, support: Indices) -> Engine:
-        """The same rows with only the columns in ``support``."""
+    def columns(self, support: Indices, factors: Floats | float = 1.0) -> Engine:
+        """The same rows with only the columns in ``support``, times ``factors``."""
+        ...
+
+    def parts(self, labels: Indices, count: int) -> Iterator[Any]:
+        """The matrices of the rows labelled 0, 1, ..., count-1; CSC if sparse."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +30,7 @@ class DenseEngine:
         return cls(extended)
 
     def product(self, theta: Floats) -> Floats:
-        support = np.flatnonzero(theta)
+        support = np.flatnonzero(theta if theta.ndim == 1 else theta.any(axis=1))
         if 4 * len(support) > len(theta):
             return self.X @ theta
         return self.X[:, support] @ theta[support]
@@ -45,8 +46,15 @@ class DenseEngine:
         squares: Floats = np.einsum("ij,ij->j", self.X, self.X) / n
         return squares
 
+    def gram(self, limits: Floats) -> Floats:
+        scaled = self.X * np.minimum(1.0, limits)[:, None]
+        return scaled.T @ scaled
+
     def row_norms(self) -> Floats:
         return row_norms(self.X)
 
-    def columns(self, support: NDArray[np.intp]) -> DenseEngine:
-        return DenseEngine(self.X[:, support])
+    def columns(self, support: NDArray[np.intp], factors: Floats | float = 1.0) -> DenseEngine:
+        return DenseEngine(self.X[:, support] * factors)
+
+    def parts(self, labels: NDArray[np.intp], count: int) -> Iterator[Floats]:
+        return (self.X[labels == part] for part in range(count))

@@ -6,6 +6,7 @@ import functools
 import itertools
 import operator
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -46,7 +47,7 @@ class SparseEngine:
         return cls(sparse.csc_array((data, indices.astype(index), indptr.astype(index)), shape=(n, d)))
 
     def product(self, theta: Floats) -> Floats:
-        support = np.flatnonzero(theta)
+        support = np.flatnonzero(theta if theta.ndim == 1 else theta.any(axis=1))
         if 4 * len(support) > len(theta):
             return np.asarray(self.X @ theta)
         return np.asarray(self.X[:, support] @ theta[support])
@@ -63,11 +64,22 @@ class SparseEngine:
     def mean_squares(self, n: int) -> Floats:
         return np.asarray(self.X.power(2).sum(axis=0)).ravel() / n
 
+    def gram(self, limits: Floats) -> Floats:
+        scaled = self.X.copy()
+        scaled.data *= np.minimum(1.0, limits)[scaled.indices]
+        return np.asarray((scaled.T @ scaled).toarray())
+
     def row_norms(self) -> Floats:
         return row_norms(self.X)
 
-    def columns(self, support: NDArray[np.intp]) -> SparseEngine:
-        return SparseEngine(self.X[:, support])
+    def columns(self, support: NDArray[np.intp], factors: Floats | float = 1.0) -> SparseEngine:
+        chosen = self.X[:, support]
+        chosen.data *= np.repeat(np.broadcast_to(factors, len(support)), np.diff(chosen.indptr))
+        return SparseEngine(chosen)
+
+    def parts(self, labels: NDArray[np.intp], count: int) -> Iterator[Any]:
+        rows = self.X.tocsr()
+        return (rows[np.flatnonzero(labels == part)].tocsc() for part in range(count))
 
 
 def _rows(X: Any, first: int, last: int) -> Any:

@@ -1,4 +1,4 @@
-"""Questions whose answer is a noisy average over the rows: gradients, column means and moments."""
+"""Questions whose answer is a noisy average over the rows: gradients, column means, moments and Gram matrices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.clipping import residual_limits
+from thresher.clipping import gram_sensitivity, residual_limits
 from thresher.releases import Release
 from thresher.vaults.rows import Rows, margins_of
 
@@ -24,17 +24,21 @@ class Averages(Rows):
         """(1/n) sum_i clip(r_i) x_i + noise, each row's term clipped to l2 norm ``clip``."""
         clip = float(clip)  # a NumPy half-precision clip would make the sensitivity half-precision too: zero, at times
         engine = self._charge("gradient", release, clip, theta)
-        value = self._mean_gradient(engine, margins_of(engine, theta), self._limits(clip))
+        margins = margins_of(engine, self.problem.by_column(theta))
+        value = self.problem.stacked(self._mean_gradient(engine, margins, self._limits(clip)))
         return self._noised_average(value, release, clip)
 
     def restricted_gradient(self, theta: Floats, support: Indices, release: Release, clip: float) -> Floats:
-        """Coordinates ``support`` of the gradient + noise, each row's restricted term clipped to l2 norm ``clip``."""
+        """Coordinates ``support`` of the gradient + noise.
+
+        Columns are measured in the problem's units; there each row's restricted term is clipped to l2 norm ``clip``.
+        """
         clip = float(clip)
         self._check_support(support)
         engine = self._charge("restricted gradient", release, clip, theta)
-        columns = engine.columns(support)
+        columns, units = self._restricted(engine, support)
         value = self._mean_gradient(columns, margins_of(engine, theta), residual_limits(columns.row_norms(), clip))
-        return self._noised_average(value, release, clip)
+        return self._noised_average(value, release, clip) * units
 
     def moments(self, columns: Indices, release: Release) -> Floats:
         """(1/n) sum_i (x_ij / K_j)^2 + noise for j in ``columns``, K_j the public bound on column j's entries."""
@@ -43,6 +47,21 @@ class Averages(Rows):
         engine = self._charge("moments", release, clip, self.problem.origin())
         squares = engine.columns(columns).mean_squares(self.problem.n) / self.problem.entry_bounds[columns] ** 2
         return self._noised_average(squares - len(self._targets) / (2 * self.problem.n), release, clip) + 0.5
+
+    def gram(self, support: Indices, release: Release, norm: float) -> Floats:
+        """(1/n) sum_i x_i x_i' + noise over the columns in ``support`` in units, rows scaled to l2 norm ``norm``."""
+        clip = float(norm) ** 2
+        self._check_support(support)
+        engine = self._charge("gram", release, clip, self.problem.origin())
+        columns, _ = self._restricted(engine, support)
+        matrix = columns.gram(residual_limits(columns.row_norms(), float(norm))) / self.problem.n
+        at = np.triu_indices(len(support))
+        weights = np.where(at[0] == at[1], 1.0, math.sqrt(2))  # off the diagonal an entry stands for two
+        sensitivity = gram_sensitivity(clip, self.problem.n, self._plan.budget.adjacency)
+        noisy = self._noised(matrix[at] * weights, release, clip, sensitivity, self._round_off(clip)) / weights
+        matrix[at] = noisy
+        matrix.T[at] = noisy
+        return matrix
 
     def means(self, release: Release) -> Floats:
         """(1/n) sum_i x_ij / K_j + noise for all d columns."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from thresher.vaults.averages import Averages
 from thresher.vaults.choices import Choices
-from thresher.vaults.minimisers import Minimisers
+from thresher.vaults.perturbation import Perturbation
+from thresher.vaults.transfer import Transfer
+from thresher.vaults.vertices import Vertices
+from thresher.vaults.voting import Voting
 
 __all__ = ["CentralVault"]
 
 
-class CentralVault(Averages, Choices, Minimisers):
+class CentralVault(Averages, Choices, Transfer, Vertices, Perturbation, Voting):
     """Rows, clipped as they enter; noisy answers, as planned; nothing else."""

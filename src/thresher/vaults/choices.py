@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.releases import GumbelSelection, Release
+from thresher.releases import Release
 from thresher.vaults.rows import ROUND_OFF, Rows, margins_of
 
 __all__ = ["Choices"]
@@ -20,14 +20,17 @@ class Choices(Rows):
     """The candidates with the largest noisy scores."""
 
     def selection(
-        self, theta: Floats, release: GumbelSelection, clip: float, offset: Floats | None = None,
+        self, theta: Floats, release: Release, clip: float, offset: Floats | None = None,
         excluded: Indices | None = None,
     ) -> Indices:  # fmt: skip
         """The columns, intercept apart, with the largest |offset_j - g_j/K_j|, residuals clipped to [-clip, clip]."""
         clip, d = float(clip), self.problem.d
-        excluded = np.empty(0, dtype=np.intp) if excluded is None else np.unique(excluded)
-        if release.picks > d - len(excluded):
-            raise ValueError(f"picks={release.picks} of only {d - len(excluded)} columns; ask for fewer")
+        excluded = np.unique(np.empty(0, dtype=np.intp) if excluded is None else excluded)
+        self._check_support(excluded)
+        excluded = excluded[excluded < d]  # the intercept is no candidate anyway
+        picks = getattr(release, "picks", 1)  # a release without picks pays for no selection, and is refused below
+        if picks > d - len(excluded):
+            raise ValueError(f"picks={picks} of only {d - len(excluded)} columns; ask for fewer")
         engine = self._charge("selection", release, clip, theta)
         scores = -self._mean_gradient(engine, margins_of(engine, theta), clip)[:d] / self.problem.entry_bounds[:d]
         if offset is not None:
@@ -36,20 +39,29 @@ class Choices(Rows):
         scores[excluded] = -np.inf
         # a coordinate's round-off, as in _round_off, and that of the division and the offset
         error = self._round_off(clip) + 4 * ROUND_OFF * (0.0 if offset is None else float(np.max(np.abs(offset))))
-        return self._chosen(scores, release.picks, release, clip, self._mean_sensitivity(clip), error)
+        return self._chosen(scores, picks, release, clip, self._mean_sensitivity(clip), error)
 
     def quantile(
-        self, of: Literal["residuals", "gradient norms"], q: float, levels: Floats, theta: Floats, release: Release,
-        support: Indices | None = None,
+        self, of: Literal["residuals", "gradient norms", "row norms", "targets"], q: float, levels: Floats,
+        theta: Floats, release: Release, support: Indices | None = None,
     ) -> float:  # fmt: skip
-        """The public level that about ``q`` n rows do not exceed, by |r_i| or by |r_i| ||x_i,support||_2."""
+        """The public level that about ``q`` n rows do not exceed, by |r_i|, |r_i| ||x_i||_2, ||x_i||_2 or y_i.
+
+        Norms are those of the columns in ``support`` in the problem's units, or of the whole row.
+        """
         if support is not None:
             self._check_support(support)
         engine = self._charge("quantile", release, 1.0, theta)
-        values = np.abs(self._residuals(margins_of(engine, theta)))
-        if of == "gradient norms":
-            values *= self._norms if support is None else engine.columns(support).row_norms()
-        return self._level(values, q, levels, release)
+        if of == "targets":
+            return self._level(self._targets, q, levels, release)
+        if of == "residuals":
+            return self._level(np.abs(self._residuals(margins_of(engine, theta))), q, levels, release)
+        norms = self._norms if support is None else self._restricted(engine, support)[0].row_norms()
+        if of == "row norms":
+            return self._level(norms, q, levels, release)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity times 0 counts as above every level
+            norms = norms * np.abs(self._residuals(margins_of(engine, theta)))
+        return self._level(norms, q, levels, release)
 
     def column_quantile(self, column: int, q: float, levels: Floats, release: Release) -> float:
         """The public level that about ``q`` n entries of a column, over its bound K_j, do not exceed."""
@@ -59,8 +71,12 @@ class Choices(Rows):
         return self._level(entries, q, levels, release)
 
     def _level(self, values: Floats, q: float, levels: Floats, release: Release) -> float:
-        below = np.searchsorted(np.sort(values), levels, side="right")
-        scores = -np.abs(below - q * self.problem.n)
+        levels = np.sort(levels)
+        upto = np.searchsorted(np.sort(values), levels, side="right")
+        before = np.concatenate([[0], upto[:-1]])
+        # how far the rank q n lies outside (before, upto]: zero for the level whose cell holds the quantile, even where
+        # many rows have the same value and no level splits them
+        scores = -np.maximum(np.maximum(q * self.problem.n - upto, before - q * self.problem.n), 0.0)
         error = 4 * ROUND_OFF * self.problem.n
         (at,) = self._chosen(scores, 1, release, 1.0, 1.0, error)
         return float(levels[at])

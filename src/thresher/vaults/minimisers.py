@@ -36,16 +36,16 @@ class Minimisers(Rows):
             )
 
     def _certified_minimiser(
-        self, engine: Engine, limits: Floats, clip: float, ridge: float, row_norm: float
+        self, engine: Engine, limits: Floats, clip: float, ridge: float, row_norm: float, l1: Floats | float = 0.0
     ) -> tuple[Floats, float]:
         """The minimiser over the columns of ``engine``, whose rows have l2 norm at most ``row_norm``, and how far it
-        can be from that of a neighbour.
+        can be from that of a neighbour. ``l1`` adds sum_j l1_j |theta_j| to the objective, the same for both.
         """
         size = engine.dimension
         tolerance = self._tolerance(clip)
         objective = self._objective(engine, limits, ridge)
         smoothness = self.problem.curvature * row_norm**2 * len(self._targets) / self.problem.n + ridge
-        theta = minimise_strongly_convex(objective, np.zeros(size), ridge, smoothness, tolerance)
+        theta = minimise_strongly_convex(objective, np.zeros(size), ridge, smoothness, tolerance, l1)
         # A margin is off by at most d u ||x|| ||theta||, with ||theta|| <= 2 clip / ridge at a minimiser over at most
         # 2 n rows: public numbers only, since the noise must not depend on how many rows there are.
         margins_off = 4 * size * ROUND_OFF * self.problem.curvature * row_norm**2 * clip / ridge

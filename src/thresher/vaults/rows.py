@@ -38,6 +38,9 @@ class Rows:
         self._meter = Meter(plan)
         self._noise = noise
         self._watch = watch
+        self._views: list[Self] = []
+        self.published: dict[str, Any] = {}
+        """By-products of a run that may leave with the model: public, or computed from answers alone."""
         self._loss = LOSSES[self.problem.loss]
         rows = clip_rows(X, self.problem.bounds)
         if noise.hardened:  # dense BLAS products round a row differently depending on where it stands; these do not
@@ -65,10 +68,21 @@ class Rows:
         """Where the noise comes from, in words."""
         return self._noise.description
 
+    def one_against_rest(self, output: int, plan: Plan) -> Self:
+        """The same rows with "is it class ``output``" for a target, answering ``plan`` on this vault's meter."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view._plan, view._loss, view._views = plan, LOSSES[plan.problem.loss], []
+        view._targets = self._targets[:, output].copy()
+        self._views.append(view)
+        return view
+
     # -- closing ------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Drop the rows. The answers stay."""
+        for view in self._views:
+            view.close()
         self._engine = None
         self._targets = self._norms = np.empty(0)
         self._limits.cache_clear()
@@ -102,12 +116,19 @@ class Rows:
             raise ValueError(f"theta has shape {theta.shape}, the problem {self.problem.dimension} coordinates")
         if not np.all(np.isfinite(theta)):
             raise ValueError("the point asked about is not finite: the iteration has diverged, take a smaller step")
+        if self.problem.outputs > 1 and question != "gradient":
+            raise ValueError(f"a {question} is answered for one output at a time; ask one_against_rest(k) instead")
         self._meter.charge(release, question)
         return self._engine
 
     def _check_support(self, support: Indices) -> None:
         if not np.all((support >= 0) & (support < self.problem.dimension)):
             raise ValueError(f"support={support!r} must hold coordinates from 0 to {self.problem.dimension - 1}")
+
+    def _restricted(self, engine: Engine, support: Indices) -> tuple[Engine, Floats]:
+        """The columns in ``support`` over their units, and those units."""
+        units = self.problem.units[support]
+        return engine.columns(support, 1 / units), units
 
     def _residuals(self, margins: Floats) -> Floats:
         with np.errstate(invalid="ignore"):
@@ -118,7 +139,12 @@ class Rows:
 
     def _mean_gradient(self, engine: Engine, margins: Floats, limits: Floats | float) -> Floats:
         residuals = self._residuals(margins)
-        np.clip(residuals, -limits, limits, out=residuals)
+        if residuals.ndim == 1:
+            np.clip(residuals, -limits, limits, out=residuals)
+        else:  # several outputs: a row's gradient is its residuals times x_i, so they are clipped together
+            residuals *= np.minimum(
+                1.0, limits / np.maximum(np.linalg.norm(residuals, axis=1), np.finfo(np.float64).tiny)
+            )[:, None]
         residuals /= self.problem.n
         return engine.transposed_product(residuals)
 

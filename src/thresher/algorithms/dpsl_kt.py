@@ -1,0 +1,260 @@
+"""DPSL-KT: knowledge transfer to public rows (Wang and Gu, AAAI 2020, Algorithm 1), with a teacher that is stable."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from thresher.accounting import zcdp_rho
+from thresher.algorithms.defaults import check_positive, check_rounds, gradient_clip, typical_margin
+from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.budget import Budget, is_whole
+from thresher.clipping import gradient_sensitivity
+from thresher.datasets import PUBLIC_LAWS, public_features
+from thresher.plan import Calibration, Plan, Problem
+from thresher.releases import GaussianLabels, GumbelSelection, PrintedLabels
+from thresher.vaults import CentralVault
+from thresher.vaults.transfer import column_units, in_units, spectral_norm, unit_row_norm
+
+__all__ = ["DPSLKT"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+USUAL_DRAW, LARGEST_DRAW = (
+    2**22,
+    2**25,
+)  # entries of drawn public rows: 32 MB unless more are needed, never above 256 MB
+STUDENT_ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class DPSLKT:
+    """A teacher trained on the private rows labels public ones with noise; a student learns from those.
+
+    Released are y = F theta + N(0, (m ||F||_2 Delta)^2 I) for public rows F, with Delta the sensitivity of the teacher
+    theta and m the noise multiplier. The student is IGHT on (1/2m)||y - F theta||^2, refitted on its support: post-
+    processing. ``vault.published["auxiliary"]`` is the labelled public data set (F, y) itself, which is what this
+    method is for: the model alone would be more accurate with the same noise on theta (erratum E-10).
+
+    The paper's teacher, the l0-constrained minimiser, is not stable (erratum E-5). Instead:
+
+    * ``teacher="support"``: ``share`` of rho picks s columns A by noisy correlation, the rest pays for the labels of
+      the ridge minimiser on A, Delta = (contributions * clip / n + 2 tolerance) / ridge.
+    * ``teacher="convex"``: the elastic net (ridge, l1) on all columns, same Delta; for rows of bounded l2 norm.
+
+    Public rows are ``auxiliary``, a matrix of d columns (NumPy or SciPy sparse), or ``auxiliary_rows`` rows drawn from
+    ``distribution`` on the feature bounds with the public ``seed``.
+
+    ``calibration="printed"`` is the paper: ``iterations`` rounds of IGHT as the teacher and sigma^2 = 8 m beta s
+    gamma^2 log(2.5/delta) / (n epsilon ridge)^2 (Theorem 4.3) or, with ``printed_mu`` in place of the ridge, no ridge
+    (Corollary 4.7; errata E-5 to E-9, E-11). gamma is sqrt(s) K^2, K for the logistic loss, if not given.
+    """
+
+    teacher: Literal["support", "convex"] = "support"
+    share: float = 0.5
+    selection_clip: float | None = None  # of residuals
+    clip: float | None = None  # of a row's gradient, columns in units of their bounds
+    ridge: float | None = None
+    l1: float = 0.0  # of the convex teacher
+    auxiliary: Any = field(default=None, compare=False, repr=False)
+    auxiliary_rows: int | None = None
+    distribution: str = "uniform"
+    seed: int = 0
+    calibration: Calibration = "proved"
+    gamma: float | None = None
+    printed_mu: float | None = None
+    iterations: int = 500
+
+    name: ClassVar[str] = "dpsl-kt"
+
+    def __post_init__(self) -> None:
+        check_rounds(self.iterations)
+        check_positive(
+            selection_clip=self.selection_clip, clip=self.clip, ridge=self.ridge, gamma=self.gamma,
+            printed_mu=self.printed_mu, auxiliary_rows=self.auxiliary_rows,
+        )  # fmt: skip
+        if not 0 < self.share < 1:
+            raise ValueError(f"share={self.share!r} of the budget for the selection must lie strictly between 0 and 1")
+        if not 0 <= self.l1 < math.inf:
+            raise ValueError(f"l1={self.l1!r} must be a finite number of at least 0")
+        for name in ("seed", "auxiliary_rows"):
+            value = getattr(self, name)
+            if value is not None and not (is_whole(value) and value >= 0):
+                raise ValueError(f"{name}={value!r} must be a whole number of at least 0")
+        laws, calibrations = tuple(PUBLIC_LAWS), get_args(Calibration)
+        choices = {"teacher": ("support", "convex"), "distribution": laws, "calibration": calibrations}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(repr, known))}")
+        if self.auxiliary is not None and not (
+            sparse.issparse(self.auxiliary) or isinstance(self.auxiliary, np.ndarray)
+        ):
+            raise ValueError(
+                f"auxiliary is a {type(self.auxiliary).__name__}; give a NumPy array or a SciPy sparse matrix"
+            )
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        if self.calibration == "printed":
+            return self._printed_plan(problem, budget)
+        size = problem.intercept + (problem.sparsity if self.teacher == "support" else problem.d)
+        rows = self._rows(problem, size, at_least=4 * size)
+        releases: tuple[GumbelSelection | GaussianLabels, ...]
+        if self.teacher == "support":
+            rho = zcdp_rho(budget.epsilon, budget.delta)
+            picks = GumbelSelection.for_rho(self.share * rho, picks=problem.sparsity)
+            releases = (picks, GaussianLabels.for_rho((1 - self.share) * rho))
+        else:
+            releases = (GaussianLabels.calibrated(budget, times=1),)
+        residual = gradient_clip(problem) / problem.row_norm
+        clip = float(self.clip or residual / 2 * unit_row_norm(problem, size))
+        noise = releases[-1].multiplier * gradient_sensitivity(clip, problem.n, budget.adjacency)
+        ridge = float(self.ridge or default_ridge(problem, size, noise))
+        settings = {"teacher": self.teacher, "clip": clip, "ridge": ridge, "auxiliary_rows": rows}
+        if self.teacher == "support":
+            settings["selection_clip"] = float(self.selection_clip or residual)
+        else:
+            settings["l1"] = float(self.l1)
+        return Plan(self.name, problem, budget, releases, settings)
+
+    def run(self, vault: CentralVault) -> Floats:
+        problem, settings = vault.problem, vault.plan.settings
+        *selection, release = vault.plan.releases
+        columns = np.arange(problem.d)
+        if selection:
+            columns = vault.selection(problem.origin(), selection[0], settings["selection_clip"])
+        features = self._features(problem, columns, settings["auxiliary_rows"])
+        whole = _with_intercept(features, problem)
+        coordinates = np.append(columns, np.arange(problem.d, problem.dimension))
+        if isinstance(release, PrintedLabels):
+            labels = vault.printed_labels(whole, release, settings["ridge"], settings["rounds"])
+        else:
+            l1 = settings.get("l1", 0.0)
+            labels = vault.labels(whole, coordinates, release, settings["clip"], settings["ridge"], l1)
+        rows = _spread(features, columns, problem.d) if self.auxiliary is None else self.auxiliary
+        vault.published["auxiliary"] = (rows, labels + problem.target_centre)
+        return student(whole, labels, coordinates, problem)
+
+    def _printed_plan(self, problem: Problem, budget: Budget) -> Plan:
+        rows = self._rows(problem, problem.d, at_least=problem.n)  # the paper's m = n
+        bound = float(np.max(problem.entry_bounds[: problem.d]))
+        gamma = self.gamma or (bound if problem.loss == "logistic" else math.sqrt(problem.sparsity) * bound**2)
+        beta = self._beta(bound)
+        ridge = 0.0 if self.printed_mu else float(self.ridge or printed_ridge(gamma, problem, budget))
+        modulus = self.printed_mu or ridge
+        sd = printed_sigma(rows, beta, gamma, modulus, problem, budget) if budget.private else 0.0
+        settings = {"ridge": ridge, "gamma": gamma, "beta": beta, "auxiliary_rows": rows, "rounds": self.iterations}
+        notes = ("noise as printed in the paper; its teacher is not stable, so no noise level is private: erratum E-5",)
+        return Plan(self.name, problem, budget, (PrintedLabels(times=1, sd=sd),), settings, "printed", notes)
+
+    def _rows(self, problem: Problem, size: int, at_least: int) -> int:
+        """How many public rows: those given, or n if they are to be drawn and that is neither too few nor too many."""
+        if self.auxiliary is not None:
+            if self.auxiliary.ndim != 2 or self.auxiliary.shape[1] != problem.d:
+                raise ValueError(
+                    f"auxiliary has shape {self.auxiliary.shape}; give public rows with the {problem.d} columns of X"
+                )
+            return int(self.auxiliary.shape[0])
+        rows = self.auxiliary_rows or max(at_least, min(problem.n, USUAL_DRAW // size))
+        if rows * size > LARGEST_DRAW:
+            raise ValueError(
+                f"auxiliary=None would draw {rows} rows of {size} columns; give auxiliary, which may be sparse, or "
+                f"auxiliary_rows of at most {LARGEST_DRAW // size}"
+            )
+        return rows
+
+    def _features(self, problem: Problem, columns: Indices, rows: int) -> Any:
+        if self.auxiliary is None:
+            return public_features(self.distribution, problem.entry_bounds, columns, rows, self.seed)
+        if sparse.issparse(self.auxiliary):
+            return sparse.csc_array(self.auxiliary, dtype=np.float64)[:, columns]
+        return np.asarray(self.auxiliary, dtype=np.float64)[:, columns]
+
+    def _beta(self, bound: float) -> float:
+        """The largest second moment of a public row along any direction."""
+        if self.auxiliary is None:
+            return PUBLIC_LAWS[self.distribution] * bound**2
+        return spectral_norm(self.auxiliary) ** 2 / int(self.auxiliary.shape[0])
+
+
+def student(features: Any, labels: Floats, coordinates: Indices, problem: Problem) -> Floats:
+    """IGHT on (1/2m)||y - F theta||^2, columns in units of their bounds, then least squares on the support it found.
+
+    Each step is exact along the gradient on the current support (Blumensath and Davies 2010); the best iterate counts.
+    """
+    units = column_units(problem)[coordinates]
+    F = in_units(features, units)
+    kept = np.arange(len(coordinates))
+    if len(coordinates) == problem.dimension > problem.sparsity + problem.intercept:
+        kept = np.flatnonzero(_hard_thresholded(F, labels, problem))
+        F = F[:, kept]
+    gram = F.T @ F
+    gram = gram.toarray() if sparse.issparse(gram) else gram
+    theta = problem.origin()
+    theta[coordinates[kept]] = np.linalg.pinv(gram, hermitian=True) @ (F.T @ labels) / units[kept]
+    return theta
+
+
+def _hard_thresholded(F: Any, labels: Floats, problem: Problem) -> Floats:
+    best, least = problem.origin(), math.inf
+    theta = best
+    for _ in range(STUDENT_ROUNDS):
+        residuals = labels - F @ theta
+        loss = float(residuals @ residuals)
+        if loss < least:
+            best, least = theta, loss
+        slope = F.T @ residuals
+        along = np.where(theta != 0, slope, 0.0) if np.any(theta) else hard_threshold(slope, problem)
+        reached = F @ along
+        curvature = float(reached @ reached)
+        if curvature == 0:
+            break
+        theta = hard_threshold(theta + float(along @ along) / curvature * slope, problem)
+    return best
+
+
+def default_ridge(problem: Problem, size: int, noise: float) -> float:
+    """The ridge at which its shrinkage of a useful coefficient and the noise, ``noise`` / ridge, balance.
+
+    In units, a column's second moment is a third of its share of the row bound (uniform entries); a useful coefficient
+    is what s of them need for a typical margin.
+    """
+    moment = (unit_row_norm(problem, size) ** 2) / (3 * size)
+    coefficient = typical_margin(problem) / math.sqrt(problem.sparsity * moment)
+    weakest = 1e-6 * problem.curvature * unit_row_norm(problem, size) ** 2  # without noise: enough to be found
+    return max(math.sqrt(1.5 * problem.curvature * moment * noise / coefficient), weakest)
+
+
+def printed_ridge(gamma: float, problem: Problem, budget: Budget) -> float:
+    """lambda with lambda^2 = gamma sqrt(s log(d) log(1/delta)) / (n epsilon) (Theorem 4.5 with constant 1)."""
+    spread = problem.sparsity * math.log(max(problem.d, 2)) * math.log(1 / budget.delta)
+    return math.sqrt(gamma * math.sqrt(spread) / (problem.n * budget.epsilon))
+
+
+def printed_sigma(rows: int, beta: float, gamma: float, modulus: float, problem: Problem, budget: Budget) -> float:
+    """sigma with sigma^2 = 8 m beta s gamma^2 log(2.5/delta) / (n epsilon modulus)^2; the modulus is lambda or mu."""
+    variance = 8 * rows * beta * problem.sparsity * gamma**2 * math.log(2.5 / budget.delta)
+    return math.sqrt(variance) / (problem.n * budget.epsilon * modulus)
+
+
+def _with_intercept(features: Any, problem: Problem) -> Any:
+    if not problem.intercept:
+        return features
+    constant = np.full((features.shape[0], 1), problem.intercept_column)
+    if sparse.issparse(features):
+        return sparse.hstack([features, sparse.csc_array(constant)], format="csc")
+    return np.hstack([features, constant])
+
+
+def _spread(features: Floats, columns: Indices, d: int) -> Any:
+    """The drawn columns at their places among d; the others, which no label depends on, stay empty."""
+    if len(columns) == d:
+        return features
+    m, k = features.shape
+    starts = m * np.searchsorted(columns, np.arange(d + 1))
+    return sparse.csc_array((features.ravel(order="F"), np.tile(np.arange(m), k), starts), shape=(m, d))

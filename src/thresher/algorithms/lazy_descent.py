@@ -1,0 +1,102 @@
+"""Hard-thresholded descent of a classifier on noisy gradients that forgets nothing: gradients add up unthresholded.
+
+The loop sees released gradients only, so everything here, step sizes included, is post-processing and costs no privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
+from thresher.plan import Problem
+
+__all__ = ["descend_lazily"]
+
+Floats = NDArray[np.float64]
+
+OVERSHOT, TOO_SHORT = 0.25, -0.5
+HOPE = 2.0  # a first step may hope to remove this many times the loss of a model that knows nothing
+NOISE_MARGIN = 2 / 3  # the noise of all rounds may move a margin by this many times that loss
+SURE = 2.0  # slopes within so many deviations of their noise say nothing
+
+
+def descend_lazily(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int, sd: float) -> Floats:
+    """``rounds`` steps V <- V - step * gradient(H_s(V)) from the origin; the answer is the last H_s(V).
+
+    ``sd`` is the known noise in every coordinate of a gradient. Over the rounds the signal in V grows with their number
+    and the noise with its root, so a feature need not stand out of the noise of any single round; H_s drops what the
+    noise summed up so far could explain. (Where every round is thresholded, what it drops is lost.)
+    """
+    walk = _Walk(problem, rounds, sd)
+    for _ in range(rounds):
+        walk.step(gradient(walk.model))
+    return walk.model
+
+
+class _Walk:
+    """The sum V, the model H_s(V), and one step length for all coefficients.
+
+    The first step is Polyak's: what would remove the loss one may hope to remove if the gradient stayed as it is, but
+    not so long that the noise of all rounds could move a margin by more than a useful model does. After a move m, the
+    slope g'm at its end in units of the slope at its start tells whether m was right: 0 is the minimum along m, above 0
+    it overshot, -1 means that the slope has not changed. An overshot move is cut back to the zero of the slope (secant
+    rule) and the steps are shortened alike; a move that used less than half of the slope lengthens them.
+    """
+
+    def __init__(self, problem: Problem, rounds: int, sd: float) -> None:
+        self.problem, self.sd = problem, sd
+        entropy = math.log(max(problem.outputs, 2))  # the loss of a model that knows nothing
+        self.hope = HOPE * entropy
+        # 1 / (curvature of a coordinate of isotropic rows at the row bound), times 3: clipping flattens the loss
+        self.longest = 3 * problem.d / (problem.curvature * problem.row_norm**2)
+        moved = problem.row_norm * sd * math.sqrt(rounds)  # what noise does to a margin, per unit of step
+        self.longest = min(self.longest, NOISE_MARGIN * entropy / moved)
+        self.total = self.model = problem.origin()
+        self.spread = 0.0  # the sum of squared steps: the noise in V has sd * sqrt(spread)
+        self.steps: Floats | None = None
+        self.growth = 2.0
+        self.last: tuple[Floats, Floats, Floats, float] | None = None
+
+    def step(self, gradient: Floats) -> None:
+        if self.steps is None:
+            self.steps = self._first_steps(gradient)
+        gradient = self._corrected(gradient)
+        self.last = self.total, self.model, gradient, self.spread
+        self.total = self.total - self.steps * gradient
+        self.spread += self.steps[0] ** 2
+        floor = noise_floor(self.sd * math.sqrt(self.spread), self.problem)
+        self.model = hard_threshold(self.total, self.problem, floor)
+
+    def _first_steps(self, gradient: Floats) -> Floats:
+        """Polyak's, on the energy of the gradient less that of its noise."""
+        problem = self.problem
+        energy = float(np.sum(gradient[: problem.width] ** 2)) - problem.width * self.sd**2
+        steps = np.full(problem.dimension, min(self.longest, self.hope / energy) if energy > 0 else self.longest)
+        if problem.intercept:
+            steps[problem.width :] = 2 / problem.intercept_column**2  # its curvature is at most the column squared
+        return steps
+
+    def _corrected(self, gradient: Floats) -> Floats:
+        """The gradient where the walk goes on from: at the last model, or on the way to it if that overshot."""
+        if self.last is None or self.steps is None:
+            return gradient
+        total, model, before, spread = self.last
+        move = self.model - model
+        blur = self.sd * float(np.linalg.norm(move))  # the noise of a slope along the move
+        # the gradient made the move, so its own noise looks like slope: take the expectation of that off
+        own = self.sd**2 * float(np.sum(self.steps[self.model != 0]))
+        start, end = max(-float(before @ move) - own, blur), float(gradient @ move)
+        slope = end / start if abs(end) > SURE * blur and start > 0 else 0.0
+        if slope > OVERSHOT:
+            part = 1 / (1 + slope)
+            self.total, self.model = total + part * (self.total - total), model + part * move
+            self.spread = spread + part**2 * (self.spread - spread)
+            self.steps, self.growth = part * self.steps, 1.2  # after an overshoot, lengthen only gently
+            return before + part * (gradient - before)
+        if slope < TOO_SHORT:
+            self.steps = min(self.growth, self.longest / self.steps[0]) * self.steps
+        return gradient

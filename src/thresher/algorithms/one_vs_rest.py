@@ -1,0 +1,61 @@
+"""More than two classes with an algorithm for two: one problem per class, an equal part of the budget for each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.accounting import Cost
+from thresher.algorithms.protocol import Algorithm
+from thresher.budget import Budget
+from thresher.plan import Plan, Problem
+from thresher.vaults import CentralVault
+
+__all__ = ["OneVsRest"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class OneVsRest:
+    """theta_k tells class k from the rest; every row takes part in every problem, so the costs of all K add up."""
+
+    each: Algorithm
+
+    @property
+    def name(self) -> str:
+        return self.each.name
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        part = self._part(problem, budget)
+        settings = {**part.settings, "classes": problem.outputs}
+        note = f"one class against the rest, {problem.outputs} times, each with epsilon={part.budget.epsilon:.4g}"
+        return Plan(
+            part.algorithm, problem, budget, part.releases * problem.outputs, settings, part.calibration,
+            (*part.notes, note),
+        )  # fmt: skip
+
+    def run(self, vault: CentralVault) -> Floats:
+        problem = vault.problem
+        part = self._part(problem, vault.plan.budget)
+        parts = [self.each.run(vault.one_against_rest(k, part)) for k in range(problem.outputs)]
+        return np.concatenate([theta[: problem.d] for theta in parts] + [theta[problem.d :] for theta in parts])
+
+    def _part(self, problem: Problem, budget: Budget) -> Plan:
+        """The plan of one class: as much epsilon as K such plans may have together."""
+        one, classes = replace(problem, loss="logistic", outputs=1), problem.outputs
+        low, high = budget.epsilon / classes, budget.epsilon
+        plan = self.each.plan(one, replace(budget, epsilon=low, delta=budget.delta / classes))
+        if not budget.private or plan.calibration == "printed":
+            return plan
+        for _ in range(30):  # basic composition always fits, K-fold composition by the accountant allows more
+            middle = math.sqrt(low * high)
+            larger = self.each.plan(one, replace(budget, epsilon=middle))
+            if sum((larger.cost for _ in range(classes)), Cost()).epsilon(budget.delta)[0] <= budget.epsilon:
+                low, plan = middle, larger
+            else:
+                high = middle
+        return plan

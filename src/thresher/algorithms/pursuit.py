@@ -1,0 +1,213 @@
+"""Staged private pursuit: few features at a time, with clips that are estimated again, privately, at every stage."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.accounting import zcdp_rho
+from thresher.algorithms.curvature import GramCurvature, MomentCurvature
+from thresher.algorithms.defaults import check_rounds
+from thresher.budget import Budget, is_whole
+from thresher.clipping import gradient_sensitivity, gram_sensitivity
+from thresher.plan import INTERCEPT_ENTRY, Plan, Problem
+from thresher.releases import (
+    GaussianGram,
+    GaussianMoments,
+    GaussianRestrictedGradient,
+    GumbelQuantile,
+    GumbelSelection,
+    Release,
+)
+from thresher.vaults import CentralVault
+
+__all__ = ["Pursuit"]
+
+Floats = NDArray[np.float64]
+
+GROWTH = 1.4  # every stage gets so many times the budget of the one before: its clip is smaller
+PICKS, MOMENTS, GRAM = 0.55, 0.05, 0.10  # of what the quantiles leave; the values get the rest
+CHEAP = 0.1  # a Gram matrix is worth its price if its noise is below this part of a typical eigenvalue
+RANK_ERROR, QUANTILES = 0.05, 0.10  # a quantile may be off by this part of the rows, unless all cost more than this
+LEVELS = 1.1 ** -np.arange(150.0)  # a geometric grid, downwards from the largest value
+START = 0.02  # for the share of ones that a classifier's intercept starts from
+BELIEF = 2.0  # an effect of more than so many first clips is not believed to be signal
+WORSE = 1.3  # a clip that grew by this factor means that the last step went wrong
+INWARD = 1 - 1e-12  # shares that add up to the whole must not exceed it by round-off
+
+
+@dataclass(frozen=True)
+class Pursuit:
+    """Stages 1..S, then refinements: the clip of a stage is a private quantile, picks and values get noise to match.
+
+    A stage (1) takes R, a private quantile of |residual|; (2) picks s/S new columns at once by |X' clip(r, R)|; (3) takes
+    G, a private quantile of the rows' gradient norms on the columns chosen so far, and their noisy gradient clipped at
+    G; (4) moves all their values by H^-1 gradient, H the noisy second moments or Gram matrix of the columns, and sets
+    those to zero that the known noise could explain. If R has grown, the last move is taken back. A refinement has no
+    picks.
+
+    Guarantee: exponential mechanisms and Gaussians composed in zCDP. Clips are private answers themselves, and the
+    price of a release depends on its noise over its clip only.
+    """
+
+    stages: int | None = None
+    refinements: int = 1
+
+    name: ClassVar[str] = "pursuit"
+
+    def __post_init__(self) -> None:
+        check_rounds(self.stages)
+        if not (is_whole(self.refinements) and self.refinements >= 0):
+            raise ValueError(f"refinements={self.refinements!r} must be a whole number of at least 0")
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        rho = zcdp_rho(budget.epsilon, budget.delta)
+        stages = min(self.stages or default_stages(problem, rho), problem.sparsity)
+        rounds, gram = stages + self.refinements, worth_a_gram(problem, rho)
+        asked = (3 if gram else 2) * rounds + (0 if problem.classifies else 1 + problem.intercept)
+        quantiles = asked * quantile_rho(problem, rho, asked)
+        start = START * rho if problem.classifies and problem.intercept else 0.0
+        left = rho if math.isinf(rho) else (rho - quantiles - start) * INWARD
+        late = GROWTH ** np.arange(rounds) / np.sum(GROWTH ** np.arange(rounds)) * left
+        early = GROWTH ** np.arange(stages) / np.sum(GROWTH ** np.arange(stages)) * left
+        counts = np.diff(np.linspace(0, problem.sparsity, stages + 1).round().astype(int))
+        releases: list[Release] = [GumbelQuantile.for_rho(quantiles, times=asked)]
+        releases += [GaussianRestrictedGradient.for_rho(start)] if start else []
+        releases += [GumbelSelection.for_rho(PICKS * part, picks=int(k)) for part, k in zip(early, counts, strict=True)]
+        if gram:
+            releases += [GaussianGram.for_rho(GRAM * part) for part in late]
+        else:
+            releases += [GaussianMoments.for_rho(MOMENTS * part) for part in early]
+        values = 1 - PICKS - (GRAM if gram else MOMENTS)
+        releases += [GaussianRestrictedGradient.for_rho(values * part) for part in late]
+        settings = {"stages": stages, "refinements": self.refinements, "clip": "private quantiles"}
+        return Plan(self.name, problem, budget, tuple(releases), settings)
+
+    def run(self, vault: CentralVault) -> Floats:
+        path = _Path(vault)
+        path.start()
+        for stage in range(path.rounds):
+            path.take_clip()
+            if stage < len(path.picks):
+                path.pick(stage)
+            path.move(stage)
+        if not vault.problem.classifies:
+            path.take_clip()
+        return path.theta
+
+
+class _Path:
+    """Where the pursuit stands: the model, the columns chosen so far, the clip in force and the best model yet."""
+
+    def __init__(self, vault: CentralVault) -> None:
+        self.vault, self.problem = vault, vault.problem
+        (self.quantile,) = _of(GumbelQuantile, vault.plan)
+        self.picks, self.values = _of(GumbelSelection, vault.plan), _of(GaussianRestrictedGradient, vault.plan)
+        self.moments, self.grams = _of(GaussianMoments, vault.plan), _of(GaussianGram, vault.plan)
+        self.rounds = vault.plan.settings["stages"] + vault.plan.settings["refinements"]
+        self.theta = self.problem.origin()
+        self.support = np.arange(self.problem.d, self.problem.dimension)  # the intercept first, then columns as picked
+        self.curvature = (
+            GramCurvature() if self.grams else MomentCurvature(np.full(len(self.support), INTERCEPT_ENTRY**2))
+        )
+        self.clip = self.first_clip = self.best_clip = math.inf
+        self.best, self.damping = self.theta, 1.0
+        # A clip at the median shrinks the noise most; but where it cuts off the rarer class, a classifier learns nothing
+        self.q, self.evidence = (0.9, 2.0) if self.problem.classifies else (0.5, 3.0)
+        self.largest = 1.0 if self.problem.classifies else 2 * self.problem.target_radius
+
+    def start(self) -> None:
+        """The intercept alone: the private median of the targets, or the log-odds of the noisy share of ones."""
+        problem = self.problem
+        if not problem.intercept:
+            return
+        if problem.classifies:  # at the origin every residual is +-1/2
+            half_column = INTERCEPT_ENTRY / 2
+            mean = self.vault.restricted_gradient(self.theta, self.support, self.values.pop(0), half_column)
+            ones = float(np.clip(0.5 - mean[0] / problem.intercept_column, 0.01, 0.99))
+            value = math.log(ones / (1 - ones))
+        else:
+            levels = problem.target_radius * np.concatenate([-LEVELS, [0.0], LEVELS[::-1]])
+            value = self.vault.quantile("targets", 0.5, levels, self.theta, self.quantile)
+        self.theta[problem.d] = value / problem.intercept_column
+
+    def take_clip(self) -> None:
+        """R, the private quantile of |residual|; where it has grown, back to the best model and shorter steps."""
+        levels = self.largest * LEVELS
+        self.clip = self.vault.quantile("residuals", self.q, levels, self.theta, self.quantile)
+        if math.isinf(self.first_clip):
+            self.first_clip = self.clip
+        if self.clip < self.best_clip:
+            self.best_clip, self.best = self.clip, self.theta
+        elif self.clip > WORSE * self.best_clip and not self.problem.classifies:
+            self.clip, self.theta, self.damping = self.best_clip, self.best, self.damping / 2
+
+    def pick(self, stage: int) -> None:
+        """New columns by their correlation with the clipped residual."""
+        taken = self.support[self.support < self.problem.d]
+        chosen = self.vault.selection(self.theta, self.picks[stage], self.clip, excluded=taken)
+        self.support = np.append(self.support, chosen)
+        if self.moments:
+            sd = self.moments[stage].multiplier * self._sensitivity(math.sqrt(len(chosen)) / 2)
+            self.curvature.add(self.vault.moments(chosen, self.moments[stage]), sd)
+
+    def move(self, stage: int) -> None:
+        """theta <- theta - H^-1 gradient on the chosen columns and the intercept; what may be noise becomes zero."""
+        problem, support, release = self.problem, self.support, self.values[stage]
+        units = problem.units[support]
+        norm = problem.norm_in_units(len(support) - problem.intercept)
+        if self.grams:
+            self._ask_gram(self.grams[stage], norm)
+        levels = self.largest * norm * LEVELS
+        clip = self.vault.quantile("gradient norms", self.q, levels, self.theta, self.quantile, support)
+        gradient = self.vault.restricted_gradient(self.theta, support, release, clip) / units
+        H = self.curvature.matrix()
+        step = self.damping / self._flattened() * np.linalg.inv(H)
+        now = self.theta[support] * units
+        values = now - step @ gradient
+        noise = self.evidence * release.multiplier * self._sensitivity(clip) * np.linalg.norm(step, axis=1)
+        believable = BELIEF * (1.0 if problem.classifies else self.first_clip)
+        drowned = (np.abs(values) < noise) | (noise * np.sqrt(np.diag(H)) > believable)
+        values[drowned] = np.where(support == problem.d, now, 0.0)[drowned]
+        self.theta = problem.origin()
+        self.theta[support] = values / units
+
+    def _ask_gram(self, release: Release, norm: float) -> None:
+        clip = self.vault.quantile("row norms", 0.9, norm * LEVELS, self.theta, self.quantile, self.support)
+        sd = release.multiplier * gram_sensitivity(clip**2, self.problem.n, self.vault.plan.budget.adjacency)
+        self.curvature.add(self.vault.gram(self.support, release, clip), sd)
+
+    def _flattened(self) -> float:
+        """The loss's curvature in a margin where residuals above the median are clipped: the part that are not."""
+        if self.problem.classifies:
+            return self.problem.curvature
+        return min(1.0, self.q + math.log(len(LEVELS)) * self.quantile.multiplier / self.problem.n)
+
+    def _sensitivity(self, clip: float) -> float:
+        return gradient_sensitivity(clip, self.problem.n, self.vault.plan.budget.adjacency)
+
+
+def default_stages(problem: Problem, rho: float) -> int:
+    """More stages where the noise of one is small: 3, 5 or 8 as n sqrt(rho) / s is below 20, below 80, or above."""
+    strength = problem.n * math.sqrt(rho) / problem.sparsity
+    return 3 if strength < 20 else 5 if strength < 80 else 8
+
+
+def worth_a_gram(problem: Problem, rho: float) -> bool:
+    """Always for a classifier, whose columns are seldom centred; else if its noise, of order s^1.5 / n, is small."""
+    return problem.classifies or 2 * problem.sparsity**1.5 < CHEAP * problem.n * math.sqrt(2 * GRAM * rho)
+
+
+def quantile_rho(problem: Problem, rho: float, asked: int) -> float:
+    """The zCDP price of one of ``asked`` quantiles: off by log(levels) noise scales, so by RANK_ERROR of the rows."""
+    if math.isinf(rho):
+        return rho
+    return min((math.log(len(LEVELS)) / (RANK_ERROR * problem.n)) ** 2 / 2, QUANTILES * rho / asked)
+
+
+def _of(kind: type[Release], plan: Plan) -> list[Release]:
+    return [release for release in plan.releases if isinstance(release, kind)]

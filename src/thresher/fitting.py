@@ -1,0 +1,143 @@
+"""Fitting with privacy, whatever is fitted: plan, open a vault, run, certify."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from thresher.algorithms import Algorithm
+from thresher.budget import Adjacency, Budget, PrivacyWarning
+from thresher.certificate import certify
+from thresher.clipping import Bounds
+from thresher.plan import Plan, Problem
+from thresher.progress import answers_bar
+from thresher.randomness import NoiseSource
+from thresher.tables import without_values
+from thresher.vaults import CentralVault
+
+__all__ = ["PrivateFit"]
+
+Floats = NDArray[np.float64]
+
+
+class PrivateFit(BaseEstimator):
+    """An estimator whose fit asks a vault what its plan lists, and carries a certificate of what that cost."""
+
+    def _problem(self, n_samples: int, n_features: int, outputs: int) -> Problem:
+        """The public facts of a fit."""
+        raise NotImplementedError
+
+    def _algorithm(self, outputs: int) -> Algorithm:
+        """What asks."""
+        raise NotImplementedError
+
+    def _keep(self, theta: Floats, plan: Plan) -> None:
+        """What the algorithm found, as fitted attributes."""
+        raise NotImplementedError
+
+    def plan(self, n_samples: int, n_features: int) -> Plan:
+        """What would be released for data of this shape, and with what noise. Touches no data, spends nothing."""
+        return self._plan(n_samples, n_features, self._outputs_declared())
+
+    def _plan(self, n_samples: int, n_features: int, outputs: int) -> Plan:
+        problem = self._problem(n_samples, n_features, outputs)
+        delta = n_samples**-2.0 if self.delta is None else self.delta
+        budget = Budget(self.epsilon, delta, self.adjacency)
+        plan = self._algorithm(outputs).plan(problem, budget)
+        if plan.problem != problem or plan.budget != budget:
+            raise ValueError(f"algorithm={plan.algorithm!r} planned for another problem or budget than it was given")
+        return plan
+
+    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...]) -> Self:
+        n, d = X.shape
+        outputs = 1 if y.ndim == 1 else y.shape[1]
+        algorithm = self._algorithm(outputs)
+        plan = self._plan(n if self.n_public is None else self.n_public, d, outputs)
+        adjacency = plan.budget.adjacency
+        if adjacency is Adjacency.REPLACE_ONE and self.n_public is not None:
+            raise ValueError(
+                f"n_public={self.n_public!r} has a meaning only with adjacency='add-remove'; leave it None"
+            )
+        if adjacency is Adjacency.ADD_REMOVE and self.n_public is None:
+            assumptions += (f"the number of rows, {n}, is public: it was read from the data; declare n_public instead",)
+        if self.n_public is not None and not n / 2 <= self.n_public <= 2 * n:
+            raise ValueError(
+                f"n_public={self.n_public!r} is not within a factor of two of the number of rows; correct it"
+            )
+        if self.random_state is not None:
+            assumptions += ("random_state was set: whoever knows it can remove the noise",)
+        _warn_about(plan)
+        self.__dict__.pop("certificate_", None)  # from here on the old model is gone: an interrupted fit leaves none
+        with (
+            answers_bar(plan, enabled=self.verbose > 0) as watch,
+            CentralVault(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
+        ):
+            theta = algorithm.run(vault)
+            answers = vault.answers
+            randomness, published = vault.randomness, vault.published
+        certificate = certify(plan, answers, randomness, assumptions)
+        if not certificate.verify():
+            raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
+        self._keep(theta, plan)
+        for name, value in published.items():
+            setattr(self, f"{name}_", value)
+        self.plan_ = plan
+        self.algorithm_ = plan.algorithm
+        self.certificate_ = certificate
+        return self
+
+    def _outputs_declared(self) -> int:
+        return 1
+
+    def _bounds(self) -> Bounds:
+        feature = self.feature_bound
+        if feature is not None and np.ndim(feature) > 0:
+            try:
+                feature = tuple(float(bound) for bound in feature)
+            except (TypeError, ValueError):
+                raise ValueError(f"feature_bound={feature!r} must be a positive number, or one per column") from None
+        return Bounds(feature, self.row_bound, self._target_range())
+
+    def _target_range(self) -> tuple[float, float] | None:
+        return None
+
+    def _checked(self, X: Any, *y: Any, **requirements: Any) -> Any:
+        """scikit-learn's validation, its messages without the values they would print."""
+        try:
+            return validate_data(self, X, *y, dtype=[np.float64, np.float32], **requirements)
+        except ValueError as error:
+            raise ValueError(without_values(str(error))) from None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _warn_about(plan: Plan) -> None:
+    budget, n = plan.budget, plan.problem.n
+    if not budget.private:
+        warnings.warn(
+            "epsilon is infinite: privacy is OFF, the model may reveal single rows; never publish it",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+    elif plan.calibration == "printed":
+        warnings.warn(
+            f"calibration='printed': the noise printed in the paper costs epsilon={plan.epsilon:.4g} where "
+            f"{budget.epsilon:g} is claimed; it is for reproduction only, use calibration='proved'",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+    if budget.private and budget.delta >= 1 / n:
+        warnings.warn(
+            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some rows in the clear "
+            "(erratum E-4); use delta=None for 1/n^2",
+            PrivacyWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,195 @@
+"""Peeling: what it pays for what, that it is hard thresholding without the noise, and that units do not matter."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from thresher import SparseClassifier, SparseRegressor
+from thresher.accounting import zcdp_rho
+from thresher.algorithms import Peeling
+from thresher.budget import Budget
+from thresher.clipping import Bounds
+from thresher.plan import Problem
+from thresher.randomness import NoiseSource
+from thresher.releases import GaussianRestrictedGradient, GumbelSelection
+from thresher.vaults import CentralVault
+
+LOSSES = ["squared", "logistic"]
+FORMS = {"dense": np.array, "sparse": sparse.csr_array}
+NO_PRIVACY = Budget(math.inf, 1e-6)
+BUDGETS = [Budget(0.1, 1e-9), Budget(1.0, 1e-6), Budget(8.0, 1e-5, "add-remove")]
+PER_COLUMN = (0.5, 1.0, 2.0, 1.0, 3.0, 0.7)
+
+
+def problem_of(loss="squared", n=400, d=6, s=2, intercept=True, **bounds):
+    bounds = Bounds(**(bounds or {"feature": 1.0}), target=(-3.0, 5.0) if loss == "squared" else None)
+    return Problem(n, d, s, loss, bounds, intercept)
+
+
+def some_rows(loss="squared", n=400, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.3, 1.3, (n, d))
+    y = X[:, 1] - 2 * X[:, 3] + 1.0 + 0.3 * rng.normal(size=n)
+    return X, y if loss == "squared" else (y > 1).astype(float)
+
+
+def run(algorithm, problem, X, y, budget=NO_PRIVACY, seed=0):
+    plan = algorithm.plan(problem, budget)
+    vault = CentralVault(X, y, plan, NoiseSource(seed))
+    return algorithm.run(vault), vault
+
+
+# -- the plan -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("iterations", [1, 7])
+def test_the_plan_splits_rho_between_picks_and_values_and_spends_it_all(budget, share, iterations):
+    picks, values = Peeling(iterations, share=share).plan(problem_of(), budget).releases
+    rho = zcdp_rho(budget.epsilon, budget.delta)
+    assert isinstance(picks, GumbelSelection)
+    assert isinstance(values, GaussianRestrictedGradient)
+    assert (picks.times, picks.picks, values.times) == (iterations, 2, iterations)
+    epsilon_0 = 2 / picks.scale_per_sensitivity
+    assert picks.cost().rho == pytest.approx(iterations * 2 * epsilon_0**2 / 8, rel=1e-12)
+    assert picks.cost().rho == pytest.approx(share * rho, rel=1e-9)
+    assert values.cost().rho == pytest.approx((1 - share) * rho, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_the_default_plan_fills_the_budget(loss, budget):
+    plan = Peeling().plan(problem_of(loss), budget)
+    assert 0.999 * budget.epsilon <= plan.epsilon <= budget.epsilon
+    assert plan.settings["rounds"] == plan.releases[0].times >= 3
+
+
+def test_hyperparameters_are_used_as_given():
+    settings = Peeling(4, step=0.3, clip=0.7, share=0.25).plan(problem_of(), BUDGETS[1]).settings
+    assert dict(settings) == {"rounds": 4, "step": 0.3, "clip": 0.7, "share": 0.25}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *({"share": share} for share in (0.0, 1.0, -0.1, math.nan)),
+        *({name: value} for name in ("step", "clip") for value in (0.0, -1.0, math.inf, math.nan)),
+        *({"iterations": value} for value in (0, -1, 2.5)),
+    ],
+    ids=str,
+)
+def test_bad_hyperparameters_are_refused_by_name(bad):
+    ((name, value),) = bad.items()
+    with pytest.raises(ValueError, match=f"{name}={value!r}"):
+        Peeling(**bad)
+
+
+# -- the iteration ------------------------------------------------------------------------------------------------
+
+
+def hard_thresholding(X, y, loss, rounds, step, clip, s, constant):
+    """Iterative hard thresholding, columns bounded by 1, an exact step for the intercept.
+
+    Coordinates are picked with residuals clipped to [-clip, clip]; for the values a row's gradient on the support is
+    clipped as a whole, where the longest row (s ones, and 1/2 for the intercept) reaches that residual.
+    """
+    n, d = X.shape
+    curvature = 1.0 if loss == "squared" else 0.25
+    rows = np.hstack([np.clip(X, -1, 1), np.full((n, 1), constant)]) if constant else np.clip(X, -1, 1)
+    steps = np.full(rows.shape[1], step)
+    steps[d:] = 1 / (curvature * constant**2) if constant else 0
+    theta = np.zeros(rows.shape[1])
+    for _ in range(rounds):
+        margins = rows @ theta
+        residuals = margins - y if loss == "squared" else 1 / (1 + np.exp(-margins)) - y
+        moved = theta - steps * (rows.T @ np.clip(residuals, -clip, clip)) / n
+        support = np.argsort(np.abs(moved[:d]))[d - s :]
+        lengths = np.sqrt((rows[:, support] ** 2).sum(axis=1) + (0.25 if constant else 0))
+        limits = clip * math.sqrt(s + (0.25 if constant else 0)) / lengths
+        moved = theta - steps * (rows.T @ np.clip(residuals, -limits, limits)) / n
+        theta = np.zeros_like(theta)
+        theta[support], theta[d:] = moved[support], moved[d:]
+    return theta
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("clip", [0.4, 50.0], ids=["clipped", "unclipped"])
+def test_without_noise_it_is_iterative_hard_thresholding(loss, form, intercept, clip):
+    X, y = some_rows(loss)
+    problem = problem_of(loss, intercept=intercept)
+    theta, _ = run(Peeling(9, step=0.5, clip=clip), problem, FORMS[form](X), y)
+    targets = np.clip(y, -3, 5) - problem.target_centre if loss == "squared" else y
+    expected = hard_thresholding(X, targets, loss, 9, 0.5, clip, 2, problem.intercept_column)
+    np.testing.assert_allclose(theta, expected, rtol=1e-9, atol=1e-12)
+    assert np.count_nonzero(expected[:6]) == 2
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_scaling_a_column_and_its_bound_divides_its_coefficient(epsilon, intercept):
+    """With the same noise: nothing depends on the units of a column. The intercept's own constant follows the row
+    bound, so its coordinate is compared as the intercept it stands for."""
+    X, y = some_rows()
+    factors = np.array([1.0, 4.0, 0.01, 100.0, 1.0, 0.3])
+    fits = []
+    for c in (np.ones(6), factors):
+        problem = problem_of(intercept=intercept, feature=tuple(np.array(PER_COLUMN) * c))
+        theta, _ = run(Peeling(6), problem, X * c, y, Budget(epsilon, 1e-6), seed=3)
+        fits.append((theta[:6] * c, theta[6:] * problem.intercept_column))
+    np.testing.assert_allclose(fits[0][0], fits[1][0], rtol=1e-9)
+    np.testing.assert_allclose(fits[0][1], fits[1][1], rtol=1e-9)
+    assert np.count_nonzero(fits[0][0]) == 2
+
+
+def test_one_bound_is_the_same_bound_for_each_column():
+    X, y = some_rows()
+    one, each = (run(Peeling(4), problem_of(feature=bound), X, y, BUDGETS[1])[0] for bound in (0.8, (0.8,) * 6))
+    np.testing.assert_allclose(one, each, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    "bounds", [{"feature": 1.0}, {"row": 1.5}, {"feature": PER_COLUMN}, {"feature": 1.0, "row": 2}]
+)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_every_round_picks_s_columns_then_asks_about_those_and_the_intercept(loss, bounds, intercept, monkeypatch):
+    supports, answered = [], CentralVault.restricted_gradient
+
+    def watched(self, theta, support, release, clip):
+        supports.append(support)
+        return answered(self, theta, support, release, clip)
+
+    monkeypatch.setattr(CentralVault, "restricted_gradient", watched)
+    problem = problem_of(loss, intercept=intercept, **bounds)
+    theta, vault = run(Peeling(5), problem, *some_rows(loss), budget=BUDGETS[1])
+    questions = [answer.release.question for answer in vault.answers]
+    assert questions == ["selection", "restricted gradient"] * 5
+    for support in supports:
+        assert len(support) == len(set(support.tolist())) == 2 + intercept
+        assert (6 in support) == intercept
+    np.testing.assert_array_equal(np.flatnonzero(theta[:6]), supports[-1][:2])
+    for answer in vault.answers[::2]:
+        assert answer.clip == vault.plan.settings["clip"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_true_support_is_found_where_it_is_easy(loss, form):
+    """20000 rows, 50 columns, 3 strong ones, epsilon 2."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20_000, 50))
+    margins = X[:, [4, 17, 33]] @ [2.0, -2.0, 2.0]
+    facts = {"sparsity": 3, "epsilon": 2.0, "delta": 1e-6, "feature_bound": 1.0, "algorithm": "peeling"}
+    if loss == "squared":
+        model = SparseRegressor(target_bound=6.0, random_state=0, **facts)
+        y = margins + 0.3 * rng.normal(size=20_000)
+    else:
+        model, y = SparseClassifier(random_state=0, **facts), margins + rng.logistic(size=20_000) > 0
+    model.fit(FORMS[form](X), y)
+    assert model.support_.tolist() == [4, 17, 33]
+    assert np.all(np.sign(np.ravel(model.coef_)[[4, 17, 33]]) == [1, -1, 1])
