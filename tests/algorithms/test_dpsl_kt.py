@@ -320,7 +320,8 @@ def test_the_support_of_the_sound_student_does_not():
     "bad",
     [
         {"teacher": "ight"}, {"share": 0.0}, {"share": 1.0}, {"clip": 0.0}, {"selection_clip": -1.0}, {"ridge": 0.0},
-        {"l1": -1.0}, {"l1": math.inf}, {"auxiliary": [[1.0]]}, {"auxiliary_rows": 0}, {"auxiliary_rows": 2.5},
+        {"l1": -1.0}, {"l1": math.inf}, {"auxiliary": [[1.0]]}, {"auxiliary": np.array([["a"]])},
+        {"auxiliary": np.array([[np.nan]])}, {"auxiliary_rows": 0}, {"auxiliary_rows": 2.5},
         {"distribution": "cauchy"}, {"seed": -1}, {"calibration": "hoped"}, {"gamma": 0.0}, {"printed_mu": 0.0},
         {"iterations": 0},
     ],
@@ -331,7 +332,9 @@ def test_hyper_parameters_that_make_no_sense_are_refused(bad):
         DPSLKT(**bad)
 
 
-@pytest.mark.parametrize("auxiliary", [np.ones((3, D + 1)), np.ones(D), sparse.csr_array(np.ones((3, 2)))])
+@pytest.mark.parametrize(
+    "auxiliary", [np.ones((3, D + 1)), np.ones((0, D)), np.ones(D), sparse.csr_array(np.ones((3, 2)))]
+)
 def test_public_rows_of_another_shape_are_refused(auxiliary):
     with pytest.raises(ValueError, match="auxiliary has shape"):
         DPSLKT(auxiliary=auxiliary).plan(PROBLEMS["squared"], Budget(1.0, 1e-6))

@@ -138,10 +138,14 @@ def test_an_oracle_never_sees_more_than_noisy_gradients():
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("q", [1.0, 2.0])
 def test_a_larger_budget_buys_more_rounds_within_limits(loss, q):
-    plans = [NoisyFrankWolfe(q=q).plan(problem_of(loss, n=20_000), Budget(e, 1e-6)) for e in (1e-3, 0.1, 1, math.inf)]
+    plans = [
+        NoisyFrankWolfe(q=q).plan(problem_of(loss, n=20_000), Budget(e, 1e-6)) for e in (1e-3, 0.03, 0.1, 1, math.inf)
+    ]
     rounds = [plan.settings["rounds"] for plan in plans]
     assert all(a <= b for a, b in pairwise(rounds))
-    assert rounds[0] == 10 < rounds[1] < rounds[-1] == 80
+    assert rounds[0] == 10
+    assert rounds[-1] == 80
+    assert any(10 < r < 80 for r in rounds)
 
 
 def test_the_whole_budget_is_spent_on_the_exact_curve():

@@ -26,10 +26,8 @@ __all__ = ["DPSLKT"]
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-USUAL_DRAW, LARGEST_DRAW = (
-    2**22,
-    2**25,
-)  # entries of drawn public rows: 32 MB unless more are needed, never above 256 MB
+USUAL_DRAW = 2**22  # entries of drawn public rows: 32 MB, unless more are needed
+LARGEST_DRAW = 2**25
 STUDENT_ROUNDS = 50
 
 
@@ -37,10 +35,10 @@ STUDENT_ROUNDS = 50
 class DPSLKT:
     """A teacher trained on the private rows labels public ones with noise; a student learns from those.
 
-    Released are y = F theta + N(0, (m ||F||_2 Delta)^2 I) for public rows F, with Delta the sensitivity of the teacher
-    theta and m the noise multiplier. The student is IGHT on (1/2m)||y - F theta||^2, refitted on its support: post-
-    processing. ``vault.published["auxiliary"]`` is the labelled public data set (F, y) itself, which is what this
-    method is for: the model alone would be more accurate with the same noise on theta (erratum E-10).
+    Released are y = F theta + N(0, (multiplier ||F||_2 Delta)^2 I) for m public rows F, Delta being the sensitivity of
+    the teacher theta. The student is IGHT on (1/2m)||y - F theta||^2, refitted on its support: post-processing.
+    ``vault.published["auxiliary"]`` is the labelled public data set (F, y) itself, which is what this method is for:
+    the transfer buys nothing for the model, which noise on theta itself would never make worse (erratum E-10).
 
     The paper's teacher, the l0-constrained minimiser, is not stable (erratum E-5). Instead:
 
@@ -92,12 +90,8 @@ class DPSLKT:
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(repr, known))}")
-        if self.auxiliary is not None and not (
-            sparse.issparse(self.auxiliary) or isinstance(self.auxiliary, np.ndarray)
-        ):
-            raise ValueError(
-                f"auxiliary is a {type(self.auxiliary).__name__}; give a NumPy array or a SciPy sparse matrix"
-            )
+        if self.auxiliary is not None:
+            _check_public(self.auxiliary)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         if self.calibration == "printed":
@@ -149,13 +143,13 @@ class DPSLKT:
         modulus = self.printed_mu or ridge
         sd = printed_sigma(rows, beta, gamma, modulus, problem, budget) if budget.private else 0.0
         settings = {"ridge": ridge, "gamma": gamma, "beta": beta, "auxiliary_rows": rows, "rounds": self.iterations}
-        notes = ("noise as printed in the paper; its teacher is not stable, so no noise level is private: erratum E-5",)
+        notes = ("noise as printed in the paper; its teacher is not stable, so nothing is guaranteed: erratum E-5",)
         return Plan(self.name, problem, budget, (PrintedLabels(times=1, sd=sd),), settings, "printed", notes)
 
     def _rows(self, problem: Problem, size: int, at_least: int) -> int:
         """How many public rows: those given, or n if they are to be drawn and that is neither too few nor too many."""
         if self.auxiliary is not None:
-            if self.auxiliary.ndim != 2 or self.auxiliary.shape[1] != problem.d:
+            if self.auxiliary.ndim != 2 or self.auxiliary.shape[1] != problem.d or self.auxiliary.shape[0] < 1:
                 raise ValueError(
                     f"auxiliary has shape {self.auxiliary.shape}; give public rows with the {problem.d} columns of X"
                 )
@@ -180,6 +174,15 @@ class DPSLKT:
         if self.auxiliary is None:
             return PUBLIC_LAWS[self.distribution] * bound**2
         return spectral_norm(self.auxiliary) ** 2 / int(self.auxiliary.shape[0])
+
+
+def _check_public(auxiliary: Any) -> None:
+    if not (sparse.issparse(auxiliary) or isinstance(auxiliary, np.ndarray)) or auxiliary.dtype.kind not in "fiub":
+        raise ValueError(
+            f"auxiliary={type(auxiliary).__name__} must be a NumPy array or a SciPy sparse matrix of numbers"
+        )
+    if not np.all(np.isfinite(auxiliary.data if sparse.issparse(auxiliary) else auxiliary)):
+        raise ValueError("auxiliary holds a value that is not finite; drop or fill such rows")
 
 
 def student(features: Any, labels: Floats, coordinates: Indices, problem: Problem) -> Floats:
