@@ -96,6 +96,7 @@ class _SparseModel(PrivateFit):
         margins: Floats = safe_sparse_dot(X, self._coefficients().T) + np.ravel(self.intercept_)
         return margins if margins.shape[1] > 1 else margins[:, 0]
 
+
 class SparseRegressor(RegressorMixin, _SparseModel):
     """Sparse linear regression with differential privacy.
 

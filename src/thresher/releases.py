@@ -125,7 +125,8 @@ class GaussianGradient(_Gaussian):
 class GaussianRestrictedGradient(_Gaussian):
     """The noisy mean gradient on an already public set of coordinates A, with ||g_i,A||_2 <= clip.
 
-    Columns are measured in the problem's units, in which every bound is 1. Delta_2 = contributions(adjacency) * clip / n, whatever the other coordinates of a row hold.
+    Columns are measured in the problem's units, in which every bound is 1. Delta_2 = contributions(adjacency) * clip /
+    n, whatever the other coordinates of a row hold.
     """
 
     question: ClassVar[str] = "restricted gradient"

@@ -156,9 +156,10 @@ def test_a_random_state_makes_the_fit_repeatable(name, loss):
 
 @pytest.mark.parametrize("private", PRIVATE)
 def test_without_a_random_state_the_noise_is_fresh(private, loss):
+    """Four fits agree by chance with probability below 1e-8: a choice of vertices repeats itself once in 700 times."""
     X, y = some_rows(loss)
-    one, other = (model_of(private, loss).fit(X, y) for _ in range(2))
-    assert np.all(one.intercept_ != other.intercept_)
+    fits = [model_of(private, loss).fit(X, y) for _ in range(4)]
+    assert len({(*np.ravel(fit.coef_), *np.ravel(fit.intercept_)) for fit in fits}) > 1
 
 
 @pytest.mark.parametrize("entry", [1e300, -1e300, 1e-320])

@@ -123,8 +123,8 @@ def test_the_exact_worst_case_never_exceeds_the_claim(norm, adjacency, ratio, de
 @pytest.mark.parametrize("norm", NORMS[1:])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_audit_notices_a_row_norm_where_the_proof_needs_its_square(norm, adjacency, monkeypatch):
-    release, honest = PerturbedMinimiser(1, 6.0, 0.5, 60.0), perturbation.unit_row_norm
-    monkeypatch.setattr(perturbation, "unit_row_norm", lambda *facts: math.sqrt(honest(*facts)))
+    release, honest = PerturbedMinimiser(1, 6.0, 0.5, 60.0), perturbation._row_norm
+    monkeypatch.setattr(perturbation, "_row_norm", lambda *facts: math.sqrt(honest(*facts)))
     assert audit(release, norm, least_ridge(release, norm), adjacency, 1e-6)
 
 
@@ -383,7 +383,7 @@ def test_no_row_is_longer_than_the_ratio_supposes():
             intercept=True,
         )
         for support in (np.array([0, 5]), np.array([1, 4, 5]), np.arange(6)):
-            units = perturbation.column_units(vault.problem)[support]
+            units = vault.problem.units[support]
             longest = vault._engine.columns(support, 1 / units).row_norms().max()
             assert longest**2 / 200 <= perturbation.curvature_ratio(vault.problem, support, 1.0) * (1 + 1e-12)
 
@@ -420,12 +420,9 @@ def test_only_the_planned_release_pays():
     assert vault.answers == ()
 
 
-def test_hardened_mode_has_no_exact_sampler_for_it_and_charges_nothing():
-    release = PerturbedMinimiser(1, 2.0, 10.0, 20.0)
-    vault = make_vault(*some_rows(), release, hardened=True)
-    for _ in range(2):
-        with pytest.raises(ValueError, match="hardened=True"):
-            vault.perturbed_minimiser(np.array([0]), release, 1.0, 0.5)
+def test_hardened_mode_has_no_exact_sampler_for_it_and_opens_no_vault():
+    with pytest.raises(ValueError, match="hardened=True"):
+        make_vault(*some_rows(), PerturbedMinimiser(1, 2.0, 10.0, 20.0), hardened=True)
 
 
 def test_the_planned_precision_follows_from_public_numbers():

@@ -16,7 +16,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import GaussianLabels, GaussianMinimiser, PrintedLabels
 from thresher.vaults import CentralVault, minimise, transfer
 from thresher.vaults.minimise import minimise_strongly_convex
-from thresher.vaults.transfer import column_units, spectral_norm, unit_row_norm
+from thresher.vaults.transfer import spectral_norm
 
 LOSSES = ["squared", "logistic"]
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
@@ -206,9 +206,9 @@ def test_columns_are_measured_in_units_of_their_bounds():
 
 def test_units_and_row_norms_by_hand():
     problem = Problem(N, D, 2, "squared", Bounds((1.0, 2, 4, 8, 16), 3.0, RANGE))
-    np.testing.assert_allclose(column_units(problem), [1, 2, 3, 3, 3, 2 * problem.intercept_column])
-    assert unit_row_norm(problem, 3) == pytest.approx(math.hypot(math.sqrt(2), 0.5))
-    assert unit_row_norm(Problem(N, D, 2, "squared", Bounds(row=3.0, target=RANGE), False), 4) == 1.0
+    np.testing.assert_allclose(problem.units, [1, 2, 3, 3, 3, 2 * problem.intercept_column])
+    assert problem.norm_in_units(2) == pytest.approx(math.hypot(math.sqrt(2), 0.5))
+    assert Problem(N, D, 2, "squared", Bounds(row=3.0, target=RANGE), False).norm_in_units(4) == 1.0
 
 
 # -- the spectral norm ------------------------------------------------------------------------------------------

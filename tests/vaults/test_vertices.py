@@ -259,7 +259,5 @@ def test_a_vertex_is_only_given_for_a_release_that_pays_for_it():
 
 
 def test_hardened_laplace_noise_is_refused():
-    release = LaplaceVertex(1, 1.0)
-    vault = make_vault(*some_rows(), problem_of(12), release, hardened=True)
     with pytest.raises(ValueError, match="hardened=True"):
-        vault.vertex(np.zeros(D), release, L1Ball(1.0), 1.0)
+        make_vault(*some_rows(), problem_of(12), LaplaceVertex(1, 1.0), hardened=True)

@@ -45,7 +45,7 @@ def choose(problem: Problem) -> tuple[Pursuit | DPIGHT, str]:
         return DPIGHT(), f"auto chose dp-ight: one gradient serves all {problem.outputs} classes"
     picks = float(problem.bounds.entries(problem.d).max()) * math.sqrt(problem.sparsity)
     row = problem.bounds.row_norm(problem.d)
-    sizes = f"noise on the scores is of order {picks:.3g} (largest entry x sqrt(sparsity)) for pursuit, {row:.3g} (row norm)"
+    noise = f"noise of order {picks:.3g} (largest entry times sqrt(sparsity)) against {row:.3g} (norm of a row)"
     if picks < row:
-        return Pursuit(), f"auto chose pursuit: {sizes} for dp-ight"
-    return DPIGHT(), f"auto chose dp-ight: {sizes} for it"
+        return Pursuit(), f"auto chose pursuit: {noise} for dp-ight"
+    return DPIGHT(), f"auto chose dp-ight: pursuit has {noise} for dp-ight"

@@ -29,7 +29,7 @@ class MomentCurvature:
 
 
 class GramCurvature:
-    """Columns together: the mean of the Gram matrices of a growing set, each weighted by one over its noise variance."""
+    """Columns together: the mean of the Gram matrices of a growing set, weighted by one over their noise variance."""
 
     def __init__(self) -> None:
         self._total = self._weight = np.zeros((0, 0))

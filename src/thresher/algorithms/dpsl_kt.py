@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.accounting import zcdp_rho
-from thresher.algorithms.defaults import check_positive, check_rounds, gradient_clip, typical_margin
+from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip, typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.budget import Budget, is_whole
 from thresher.clipping import gradient_sensitivity
@@ -19,7 +19,7 @@ from thresher.datasets import PUBLIC_LAWS, public_features
 from thresher.plan import Calibration, Plan, Problem
 from thresher.releases import GaussianLabels, GumbelSelection, PrintedLabels
 from thresher.vaults import CentralVault
-from thresher.vaults.transfer import column_units, in_units, spectral_norm, unit_row_norm
+from thresher.vaults.transfer import in_units, spectral_norm
 
 __all__ = ["DPSLKT"]
 
@@ -96,7 +96,8 @@ class DPSLKT:
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         if self.calibration == "printed":
             return self._printed_plan(problem, budget)
-        size = problem.intercept + (problem.sparsity if self.teacher == "support" else problem.d)
+        columns = problem.sparsity if self.teacher == "support" else problem.d
+        size = columns + problem.intercept
         rows = self._rows(problem, size, at_least=4 * size)
         releases: tuple[GumbelSelection | GaussianLabels, ...]
         if self.teacher == "support":
@@ -105,10 +106,10 @@ class DPSLKT:
             releases = (picks, GaussianLabels.for_rho((1 - self.share) * rho))
         else:
             releases = (GaussianLabels.calibrated(budget, times=1),)
-        residual = gradient_clip(problem) / problem.row_norm
-        clip = float(self.clip or residual / 2 * unit_row_norm(problem, size))
+        residual = residual_clip(problem)
+        clip = float(self.clip or residual / 2 * problem.norm_in_units(columns))
         noise = releases[-1].multiplier * gradient_sensitivity(clip, problem.n, budget.adjacency)
-        ridge = float(self.ridge or default_ridge(problem, size, noise))
+        ridge = float(self.ridge or default_ridge(problem, columns, noise))
         settings = {"teacher": self.teacher, "clip": clip, "ridge": ridge, "auxiliary_rows": rows}
         if self.teacher == "support":
             settings["selection_clip"] = float(self.selection_clip or residual)
@@ -190,7 +191,7 @@ def student(features: Any, labels: Floats, coordinates: Indices, problem: Proble
 
     Each step is exact along the gradient on the current support (Blumensath and Davies 2010); the best iterate counts.
     """
-    units = column_units(problem)[coordinates]
+    units = problem.units[coordinates]
     F = in_units(features, units)
     kept = np.arange(len(coordinates))
     if len(coordinates) == problem.dimension > problem.sparsity + problem.intercept:
@@ -221,15 +222,16 @@ def _hard_thresholded(F: Any, labels: Floats, problem: Problem) -> Floats:
     return best
 
 
-def default_ridge(problem: Problem, size: int, noise: float) -> float:
+def default_ridge(problem: Problem, columns: int, noise: float) -> float:
     """The ridge at which its shrinkage of a useful coefficient and the noise, ``noise`` / ridge, balance.
 
     In units, a column's second moment is a third of its share of the row bound (uniform entries); a useful coefficient
     is what s of them need for a typical margin.
     """
-    moment = (unit_row_norm(problem, size) ** 2) / (3 * size)
+    longest = problem.norm_in_units(columns) ** 2
+    moment = longest / (3 * (columns + problem.intercept))
     coefficient = typical_margin(problem) / math.sqrt(problem.sparsity * moment)
-    weakest = 1e-6 * problem.curvature * unit_row_norm(problem, size) ** 2  # without noise: enough to be found
+    weakest = 1e-6 * problem.curvature * longest  # without noise: enough to be found
     return max(math.sqrt(1.5 * problem.curvature * moment * noise / coefficient), weakest)
 
 

@@ -25,9 +25,9 @@ Floats = NDArray[np.float64]
 class Peeling:
     """theta_t = P_s(theta_{t-1} - step * gradient(theta_{t-1})): P_s chooses s coordinates and adds noise to them only.
 
-    Guarantee: in each of T rounds the s largest of |theta - step * gradient| are picked at once with Gumbel noise (errata
-    3c, item 1: as good as peeling them off one by one), s epsilon_0^2/8-zCDP, and the values of those s get Gaussian
-    noise. The picks need the l-infinity sensitivity only: one residual clip times one entry, not a whole row.
+    Guarantee: in each of T rounds the s largest of |theta - step * gradient| are picked at once with Gumbel noise
+    (errata 3c, item 1: as good as peeling them off one by one), s epsilon_0^2/8-zCDP, and the values of those s get
+    Gaussian noise. The picks need the l-infinity sensitivity only: one residual clip times one entry, not a whole row.
 
     ``step`` is in units in which every column's bound is 1.
     """

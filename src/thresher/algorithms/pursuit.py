@@ -44,11 +44,11 @@ INWARD = 1 - 1e-12  # shares that add up to the whole must not exceed it by roun
 class Pursuit:
     """Stages 1..S, then refinements: the clip of a stage is a private quantile, picks and values get noise to match.
 
-    A stage (1) takes R, a private quantile of |residual|; (2) picks s/S new columns at once by |X' clip(r, R)|; (3) takes
-    G, a private quantile of the rows' gradient norms on the columns chosen so far, and their noisy gradient clipped at
-    G; (4) moves all their values by H^-1 gradient, H the noisy second moments or Gram matrix of the columns, and sets
-    those to zero that the known noise could explain. If R has grown, the last move is taken back. A refinement has no
-    picks.
+    A stage (1) takes R, a private quantile of |residual|; (2) picks s/S new columns at once by |X' clip(r, R)|; (3)
+    takes G, a private quantile of the rows' gradient norms on the columns chosen so far, and their noisy gradient
+    clipped at G; (4) moves all their values by H^-1 gradient, H the noisy second moments or Gram matrix of the columns,
+    and sets those to zero that the known noise could explain. If R has grown, the last move is taken back. A refinement
+    has no picks.
 
     Guarantee: exponential mechanisms and Gaussians composed in zCDP. Clips are private answers themselves, and the
     price of a release depends on its noise over its clip only.
@@ -116,7 +116,7 @@ class _Path:
         )
         self.clip = self.first_clip = self.best_clip = math.inf
         self.best, self.damping = self.theta, 1.0
-        # A clip at the median shrinks the noise most; but where it cuts off the rarer class, a classifier learns nothing
+        # A clip at the median has the least noise; but it would cut off the rarer class, and a classifier learn nothing.
         self.q, self.evidence = (0.9, 2.0) if self.problem.classifies else (0.5, 3.0)
         self.largest = 1.0 if self.problem.classifies else 2 * self.problem.target_radius
 

@@ -16,7 +16,6 @@ from thresher.plan import Plan, Problem
 from thresher.releases import GumbelSelection, GumbelVotes, PerturbedMinimiser, Release
 from thresher.vaults import CentralVault
 from thresher.vaults.perturbation import curvature_ratio
-from thresher.vaults.transfer import unit_row_norm
 
 __all__ = ["TwoStage"]
 
@@ -89,7 +88,7 @@ class TwoStage:
         else:
             chosen = vault.selection(theta, picks, settings["clip"])
         support = np.append(chosen, np.arange(problem.d, problem.dimension))
-        clip = settings["clip"] * unit_row_norm(problem, len(support))
+        clip = settings["clip"] * problem.norm_in_units(problem.sparsity)
         theta[support] = vault.perturbed_minimiser(support, values, clip, settings["ridge"])
         return theta
 
@@ -99,7 +98,7 @@ def default_ridge(problem: Problem, budget: Budget, picks: Release) -> float:
 
     The shrinkage of a coefficient and its noise both fall like 1/n at a fixed ratio, so the share need not know n.
     """
-    steepest = problem.curvature * unit_row_norm(problem, problem.sparsity + problem.intercept) ** 2
+    steepest = problem.curvature * problem.norm_in_units(problem.sparsity) ** 2
     if not budget.private:
         return LEAST_RIDGE_WITHOUT_NOISE * steepest
     ratio = math.expm1(JACOBIAN_SHARE * _left(budget, picks))

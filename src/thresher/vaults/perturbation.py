@@ -13,7 +13,6 @@ from thresher.releases import Release
 from thresher.vaults.minimise import minimise_strongly_convex
 from thresher.vaults.minimisers import Minimisers
 from thresher.vaults.rows import ROUND_OFF
-from thresher.vaults.transfer import column_units, unit_row_norm
 
 __all__ = ["Perturbation", "curvature_ratio"]
 
@@ -43,8 +42,7 @@ class Perturbation(Minimisers):
         if math.isinf(clip):
             raise ValueError(f"clip={clip!r}: the search for the minimiser needs a finite scale, even without noise")
         whole = self._charge("perturbed minimiser", release, clip, self.problem.origin())
-        units = column_units(self.problem)[support]
-        engine = whole.columns(support, 1 / units)
+        engine, units = self._restricted(whole, support)
         limits = residual_limits(engine.row_norms(), clip)
         sensitivity = self._mean_sensitivity(clip)
         tilt, scale = self._noise.gaussian(np.zeros(len(support)), sensitivity, release.multiplier)
@@ -88,4 +86,4 @@ def curvature_ratio(problem: Problem, support: Indices, ridge: float) -> float:
 
 def _row_norm(problem: Problem, support: Indices) -> float:
     """The l2 norm no row exceeds on ``support``, in units; counted with the intercept whether or not it is there."""
-    return unit_row_norm(problem, int(np.sum(support < problem.d)) + problem.intercept)
+    return problem.norm_in_units(int(np.sum(support < problem.d)))

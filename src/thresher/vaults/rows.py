@@ -34,6 +34,12 @@ class Rows:
     def __init__(
         self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
     ) -> None:
+        for release in plan.releases:
+            if noise.hardened and release.noise not in EXACTLY_SAMPLED:
+                raise ValueError(
+                    f"hardened=True has no exact sampler for {release.noise} noise, which {plan.algorithm} needs; "
+                    "use another algorithm or noise, or hardened=False"
+                )
         self._plan = plan
         self._meter = Meter(plan)
         self._noise = noise
@@ -108,10 +114,6 @@ class Rows:
             raise ValueError(
                 f"clip={clip!r} must be a number from {SMALLEST:g} to {LARGEST:g}: it is what bounds the sensitivity"
             )
-        if self._noise.hardened and release.noise not in EXACTLY_SAMPLED:
-            raise ValueError(
-                f"hardened=True has no exact sampler for {release.noise} noise; use another noise or hardened=False"
-            )
         if theta.shape != (self.problem.dimension,):
             raise ValueError(f"theta has shape {theta.shape}, the problem {self.problem.dimension} coordinates")
         if not np.all(np.isfinite(theta)):
@@ -174,7 +176,7 @@ class Rows:
     ) -> Indices:
         """The way out of every choice: the largest noisy scores, in order of position, and an entry in the record."""
         if release.noise == "laplace":
-            scale = release.multiplier * sensitivity
+            scale = release.multiplier * sensitivity if release.multiplier > 0 else 0.0
             chosen = np.array([np.argmax(scores + self._noise.laplace(scale, scores.size))])
         else:
             chosen, scale = self._noise.gumbel_top(scores, picks, sensitivity, release.multiplier, error)

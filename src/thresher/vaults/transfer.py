@@ -11,19 +11,14 @@ from scipy import sparse
 
 from thresher.clipping import SMALLEST, residual_limits
 from thresher.engines import Engine
-from thresher.plan import Problem
 from thresher.releases import PrintedLabels, Release
 from thresher.vaults.minimisers import Minimisers
 from thresher.vaults.rows import ROUND_OFF, margins_of
 
-__all__ = ["Transfer", "column_units", "in_units", "spectral_norm", "unit_row_norm"]
+__all__ = ["Transfer", "in_units", "spectral_norm"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
-INTERCEPT_ENTRY = 0.5
-"""What stands in the intercept's column once it is in units. Other columns lie within [-1, 1] with a root mean square
-of 0.58 if they are uniform; a larger constant would set the spectral norm of the public rows, and so the noise."""
 
 EXACT_UP_TO = 2048  # the smaller side of a matrix whose spectral norm is computed from its Gram matrix
 BOUND_ROUNDS = 50
@@ -37,7 +32,7 @@ class Transfer(Minimisers):
     ) -> Floats:
         """F theta + noise, theta the minimiser over ``columns`` and ``features`` = F the same columns of public rows.
 
-        Columns are measured in units (:func:`column_units`), so theta = phi / units with phi = argmin (1/n) sum_i l_i +
+        Columns are measured in the problem's units, so theta = phi / units with phi = argmin (1/n) sum_i l_i +
         (ridge/2)||phi||^2 + l1 ||phi||_1 (the intercept is free of l1) and a row's gradient in phi is clipped to
         ``clip``. If neighbours move phi by at most Delta, they move F theta by at most ||F / units||_2 Delta.
         """
@@ -46,10 +41,9 @@ class Transfer(Minimisers):
         self._check_ridge(ridge)
         _check_features(features, len(columns))
         whole = self._charge("labels", release, clip, self.problem.origin())
-        units = column_units(self.problem)[columns]
-        engine = whole.columns(columns, 1 / units)
+        engine, units = self._restricted(whole, columns)
         limits = residual_limits(engine.row_norms(), clip)
-        row_norm = unit_row_norm(self.problem, int(np.sum(columns < self.problem.d)) + self.problem.intercept)
+        row_norm = self.problem.norm_in_units(int(np.sum(columns < self.problem.d)))
         penalty = np.where(columns < self.problem.d, float(l1), 0.0)
         phi, moved = self._certified_minimiser(engine, limits, clip, ridge, row_norm, penalty)
         reach = max(spectral_norm(in_units(features, units)), SMALLEST)
@@ -64,8 +58,7 @@ class Transfer(Minimisers):
         """
         _check_features(features, self.problem.dimension)
         whole = self._charge("printed labels", release, math.inf, self.problem.origin())
-        units = column_units(self.problem)
-        engine = whole.columns(np.arange(len(units)), 1 / units)
+        engine, units = self._restricted(whole, np.arange(self.problem.dimension))
         phi = self._hard_thresholded(engine, ridge / units**2, rounds)
         answer, sd = self._noise.gaussian(features @ (phi / units), 1.0, release.sd)
         self._record(release, math.inf, math.inf, sd)
@@ -75,28 +68,13 @@ class Transfer(Minimisers):
         """IGHT with the step 1/L, L a public bound on the curvature along differences of two sparse vectors."""
         d, s = self.problem.d, self.problem.sparsity
         ridge[d:] = 0  # the paper has no intercept to shrink
-        curvature = self.problem.curvature * unit_row_norm(self.problem, min(2 * s, d) + self.problem.intercept) ** 2
+        curvature = self.problem.curvature * self.problem.norm_in_units(min(2 * s, d)) ** 2
         step = 1 / (curvature * len(self._targets) / self.problem.n + float(np.max(ridge)))
         phi = self.problem.origin()
         for _ in range(rounds):
             phi -= step * (self._mean_gradient(engine, margins_of(engine, phi), math.inf) + ridge * phi)
             phi[np.argpartition(np.abs(phi[:d]), d - s)[: d - s]] = 0
         return phi
-
-
-def column_units(problem: Problem) -> Floats:
-    """The public bound of each column, by which it is divided; the intercept's column becomes INTERCEPT_ENTRY."""
-    units = problem.entry_bounds
-    units[problem.d :] /= INTERCEPT_ENTRY
-    return units
-
-
-def unit_row_norm(problem: Problem, count: int) -> float:
-    """The l2 norm that ``count`` columns of a row, in units, never exceed; the intercept, if any, is one of them."""
-    norm = math.sqrt(count - problem.intercept)
-    if problem.bounds.row is not None:
-        norm = min(norm, problem.bounds.row / float(np.min(problem.entry_bounds[: problem.d])))
-    return math.hypot(norm, INTERCEPT_ENTRY) if problem.intercept else norm
 
 
 def spectral_norm(F: Any) -> float:
