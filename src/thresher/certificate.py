@@ -54,7 +54,8 @@ class Certificate:
     releases: tuple[Mapping[str, Any], ...]
     bounds: Mapping[str, Any]
     settings: Mapping[str, Any]
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str, ...]  # what the guarantee rests on beside the code
+    notes: tuple[str, ...]  # what else there is to know, such as why an algorithm was chosen
     randomness: str
     n_samples: int
     n_features: int
@@ -72,7 +73,8 @@ class Certificate:
         names = {f.name for f in fields(cls)}
         if set(data) != names:
             raise ValueError(f"not a certificate: fields {sorted(set(data) ^ names)} are missing or unknown")
-        return cls(**{**data, "releases": tuple(data["releases"]), "assumptions": tuple(data["assumptions"])})
+        lists = {name: tuple(data[name]) for name in ("releases", "assumptions", "notes")}
+        return cls(**{**data, **lists})
 
     def verify(self) -> Verification:
         """Recompute the total cost from the listed releases alone and compare it with what is claimed.
@@ -153,7 +155,8 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         releases=tuple(_entry(release, plan, answers) for release in dict.fromkeys(plan.releases)),
         bounds={**asdict(problem.bounds), "row_norm": problem.row_norm, "intercept_column": problem.intercept_column},
         settings=dict(plan.settings),
-        assumptions=(*assumptions, *notes),
+        assumptions=assumptions,
+        notes=notes,
         randomness=randomness,
         n_samples=problem.n,
         n_features=problem.d,
@@ -195,7 +198,8 @@ def combine(*fits: Any) -> Certificate:
         releases=tuple(releases),
         bounds={name: [member["bounds"].get(name) for member in members] for name in members[0]["bounds"]},
         settings={"parts": members},
-        assumptions=tuple(dict.fromkeys(note for part in parts for note in part.assumptions)),
+        assumptions=tuple(dict.fromkeys(words for part in parts for words in part.assumptions)),
+        notes=tuple(dict.fromkeys(words for part in parts for words in part.notes)),
         randomness="; ".join(dict.fromkeys(part.randomness for part in parts)),
         n_samples=parts[0].n_samples,
         n_features=max(part.n_features for part in parts),

@@ -21,14 +21,14 @@ import typer
 from rich.console import Console
 from rich.table import Table as Grid
 
-from thresher.accounting import gaussian_mu
 from thresher.algorithms import REGISTRY
-from thresher.algorithms.defaults import noise_over_signal
-from thresher.budget import BudgetExceeded, PrivacyWarning
+from thresher.budget import Budget, BudgetExceeded, PrivacyWarning
 from thresher.certificate import Certificate
 from thresher.datasets import dpsl_kt_law
 from thresher.estimators import SparseClassifier, SparseRegressor, load_model
-from thresher.plan import Plan
+from thresher.outlook import noise_over_largest_signal, noise_over_signal
+from thresher.plan import Plan, Problem
+from thresher.releases import Release
 from thresher.tables import Table, labels, read_table
 
 app = typer.Typer(
@@ -38,6 +38,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 out = Console(highlight=False, soft_wrap=True)
+
+MOST_SHOWN = 50  # coefficients of a class; all are in the model file
 
 
 class Task(StrEnum):
@@ -113,7 +115,7 @@ def fit(
     target_bound: TargetBound = None,
     task: TaskOption = Task.REGRESSION,
     classes: Annotated[
-        str | None, typer.Option(help="The two public class labels, A,B. Default: read from DATA.")
+        str | None, typer.Option(help="The public class labels, A,B or A,B,C. Default: read from DATA.")
     ] = None,
     algorithm: AlgorithmOption = "auto",
     adjacency: AdjacencyOption = "replace-one",
@@ -180,6 +182,7 @@ def plan(
     row_bound: RowBound = None,
     target_bound: TargetBound = None,
     task: TaskOption = Task.REGRESSION,
+    classes: Annotated[int, typer.Option(help="How many classes there are. Classification only.")] = 2,
     adjacency: AdjacencyOption = "replace-one",
     intercept: Intercept = True,
     as_json: AsJson = False,
@@ -200,13 +203,16 @@ def plan(
         "row_bound": row_bound,
         "adjacency": adjacency,
         "fit_intercept": intercept,
+        **({"classes": range(classes)} if task is Task.CLASSIFICATION else {}),
     }
     private = [name for name in REGISTRY if name != "ight"]
     plans = [_estimator(task, target_bound, algorithm=name, **shared).plan(n, d) for name in private]
+    choice = _estimator(task, target_bound, **shared).plan(n, d)
     if as_json:
         typer.echo(json.dumps([_plan_record(plan) for plan in plans], indent=2))
         return
     show_plans(plans)
+    out.print(f"{choice.notes[-1]}.")
 
 
 @command
@@ -306,7 +312,12 @@ def _predictions(model: Any, table: Table) -> dict[str, Any]:
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_  # the columns were put in order by name already
     if isinstance(model, SparseClassifier):
-        return {"prediction": model.predict(X), f"probability_{model.classes_[1]}": model.predict_proba(X)[:, 1]}
+        probabilities = {
+            f"probability_{label}": p for label, p in zip(model.classes_, model.predict_proba(X).T, strict=True)
+        }
+        if len(probabilities) == 2:  # the other one is what is left of 1
+            probabilities.pop(f"probability_{model.classes_[0]}")
+        return {"prediction": model.predict(X), **probabilities}
     return {"prediction": model.predict(X)}
 
 
@@ -323,39 +334,56 @@ def _plan_record(plan: Plan) -> dict[str, Any]:
         "delta": plan.budget.delta,
         "releases": [release.to_dict() for release in plan.releases],
         "settings": dict(plan.settings),
-        "noise_over_signal": _noise_over_signal(plan),
+        "notes": list(plan.notes),
+        "noise_over_signal": noise_over_signal(plan.problem, plan.budget),
+        "noise_over_largest_signal": noise_over_largest_signal(plan.problem, plan.budget),
     }
-
-
-def _noise_over_signal(plan: Plan) -> float:
-    return noise_over_signal(plan.problem, gaussian_mu(plan.budget.epsilon, plan.budget.delta))
 
 
 def show_plans(plans: list[Plan]) -> None:
     budget, problem = plans[0].budget, plans[0].problem
-    grid = Grid("algorithm", "releases", "noise / sensitivity", "clip of a row's gradient", "settings")
+    grid = Grid("algorithm", "releases", "noise / sensitivity", "settings")
     for item in plans:
+        settings = ", ".join(f"{k} {_short(v)}" for k, v in item.settings.items())
+        kinds: dict[str, list[Release]] = {}
         for release in item.releases:
-            asked = f"{release.times} x {release.question}, {release.noise}"
-            settings = ", ".join(f"{k} {_short(v)}" for k, v in item.settings.items() if k != "clip")
-            grid.add_row(item.algorithm, asked, _short(release.multiplier), _short(item.settings["clip"]), settings)
+            kinds.setdefault(f"{release.question}, {release.noise}", []).append(release)
+        for at, (kind, releases) in enumerate(kinds.items()):
+            times = sum(release.times for release in releases)
+            noise = _between([release.multiplier for release in releases])
+            first = at == 0
+            grid.add_row(item.algorithm if first else "", f"{times} x {kind}", noise, settings if first else "")
     grid.title = f"epsilon {budget.epsilon:g}, delta {budget.delta:.2g}, {budget.adjacency}, {problem.n} x {problem.d}"
     out.print(grid)
-    ratio = _noise_over_signal(plans[0])
+    show_outlook(problem, budget)
+
+
+def show_outlook(problem: Problem, budget: Budget) -> None:
+    """Noise against signal, and a warning where nothing private can work."""
+    ratio, least = noise_over_signal(problem, budget), noise_over_largest_signal(problem, budget)
     out.print(f"Noise over signal for {problem.sparsity} equally strong, unrelated features: {ratio:.2g}.")
     if ratio > 1:
         out.print("Above 1 such features drown: expect few or none, unless some are far stronger than others.")
-        out.print("More rows, a larger epsilon, a smaller sparsity or a tighter row bound help.")
+        out.print("More rows, a larger epsilon, a smaller sparsity or tighter bounds help.")
+    if least > 1:
+        out.print(f"Even a feature that decides the target alone would drown: noise {least:.2g} times its signal.")
+        out.print(f"With {problem.n} rows nothing private can work at this epsilon; do not spend it.")
 
 
 def show_coefficients(model: Any, truth: Any = None) -> None:
     names = getattr(model, "feature_names_in_", None)
-    grid = Grid("feature", "coefficient", *(["truth"] if truth is not None else []))
-    coefficients = np.ravel(model.coef_)
-    for j in sorted(model.support_, key=lambda j: -abs(coefficients[j])):
-        name = str(j) if names is None else str(names[j])
-        grid.add_row(name, f"{coefficients[j]:+.4g}", *([f"{truth[j]:+.4g}"] if truth is not None else []))
-    grid.add_row("(intercept)", f"{np.ravel(model.intercept_)[0]:+.4g}")
+    coefficients = np.atleast_2d(model.coef_)
+    many = len(coefficients) > 1
+    grid = Grid(*(["class"] if many else []), "feature", "coefficient", *(["truth"] if truth is not None else []))
+    for k, row in enumerate(coefficients):
+        label = [str(model.classes_[k])] if many else []
+        order = sorted(np.flatnonzero(row), key=lambda j: -abs(row[j]))
+        for j in order[:MOST_SHOWN]:
+            name = str(j) if names is None else str(names[j])
+            grid.add_row(*label, name, f"{row[j]:+.4g}", *([f"{truth[j]:+.4g}"] if truth is not None else []))
+        if len(order) > MOST_SHOWN:
+            grid.add_row(*label, f"... and {len(order) - MOST_SHOWN} more", "")
+        grid.add_row(*label, "(intercept)", f"{np.ravel(model.intercept_)[k]:+.4g}")
     out.print(grid)
     if not len(model.support_):
         out.print(
@@ -371,17 +399,30 @@ def show_certificate(certificate: Certificate) -> None:
         grid.add_row("claimed, not guaranteed", str(certificate.claimed_epsilon))
     grid.add_row("algorithm", certificate.algorithm)
     grid.add_row("composed", certificate.composition)
+    kinds: dict[str, list[dict[str, Any]]] = {}
     for entry in certificate.releases:
-        for answer in entry["answers"]:
-            words = f"{answer['count']} x {entry['question']}, {entry['noise']} noise {_short(answer['scale'])}"
-            grid.add_row("released", f"{words} for sensitivity {_short(answer['sensitivity'])}")
+        kinds.setdefault(f"{entry['question']}, {entry['noise']} noise", []).extend(entry["answers"])
+    for kind, answers in kinds.items():
+        scale, sensitivity = (
+            _between([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity")
+        )
+        count = sum(answer["count"] for answer in answers)
+        grid.add_row("released", f"{count} x {kind} {scale} for sensitivity {sensitivity}")
     for name in ("feature", "row", "target"):
         if certificate.bounds[name] is not None:
             grid.add_row(f"{name} bound", str(certificate.bounds[name]))
     for assumption in certificate.assumptions:
         grid.add_row("assuming", assumption)
+    for note in certificate.notes:
+        grid.add_row("note", note)
     grid.add_row("randomness", certificate.randomness)
     out.print(grid)
+
+
+def _between(values: list[float]) -> str:
+    """The only value, or the least and the largest."""
+    low, high = (_short(float(value)) for value in (min(values), max(values))) if values else ("-", "-")
+    return low if low == high else f"{low} to {high}"
 
 
 def _short(value: Any) -> str:

@@ -258,7 +258,7 @@ def test_a_printed_fit_claims_nothing():
         model.fit(X, y)
     certificate = Certificate.from_json(model.certificate_.to_json())
     assert (certificate.grade, certificate.epsilon, certificate.claimed_epsilon) == ("printed", None, 1.0)
-    assert any("E-5" in note for note in certificate.assumptions)
+    assert any("E-5" in note for note in certificate.notes)
     assert certificate.verify()
     assert certificate.second_opinion() is None
 

@@ -261,7 +261,7 @@ def test_a_printed_run_is_marked_and_promises_nothing():
     with pytest.warns(PrivacyWarning):
         certificate = fitted(epsilon=1.0).certificate_
     assert (certificate.grade, certificate.epsilon, certificate.claimed_epsilon) == ("printed", None, 1.0)
-    assert any("E-15" in note for note in certificate.assumptions)
+    assert any("E-15" in note for note in certificate.notes)
     assert certificate.verify().epsilon == pytest.approx(1.77, abs=0.01)
 
 

@@ -17,6 +17,8 @@ from thresher.vaults import CentralVault
 
 __all__ = ["Auto"]
 
+AHEAD = 2.0
+
 
 @dataclass(frozen=True)
 class Auto:
@@ -24,7 +26,8 @@ class Auto:
 
     To choose s features, pursuit pays for s picks, each as sensitive as the largest entry K of a row: noise of order K
     sqrt(s). DP-IGHT pays for whole gradients, as sensitive as the l2 norm of a row. Rows bounded in every entry are
-    far longer than K sqrt(s); rows bounded in l2 norm only (text) are not. Classes beyond two share DP-IGHT's gradient.
+    far longer than K sqrt(s); rows bounded in l2 norm only (text) are not. Up to twice the noise pursuit still wins,
+    since it measures the curvature of what it picks. Classes beyond two share DP-IGHT's gradient.
     """
 
     name: ClassVar[str] = "auto"
@@ -46,6 +49,6 @@ def choose(problem: Problem) -> tuple[Pursuit | DPIGHT, str]:
     picks = float(problem.bounds.entries(problem.d).max()) * math.sqrt(problem.sparsity)
     row = problem.bounds.row_norm(problem.d)
     noise = f"noise of order {picks:.3g} (largest entry times sqrt(sparsity)) against {row:.3g} (norm of a row)"
-    if picks < row:
+    if picks < AHEAD * row:
         return Pursuit(), f"auto chose pursuit: {noise} for dp-ight"
     return DPIGHT(), f"auto chose dp-ight: pursuit has {noise} for dp-ight"

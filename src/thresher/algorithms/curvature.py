@@ -37,7 +37,7 @@ class GramCurvature:
     def add(self, gram: Floats, sd: float) -> None:
         """One more noisy Gram matrix; new columns come last. ``sd`` is the noise on its diagonal."""
         more = (0, len(gram) - len(self._total))
-        variance = max(sd, np.finfo(np.float64).tiny) ** 2 if sd > 0 else 1.0
+        variance = max(sd, 1e-150) ** 2 if sd > 0 else 1.0  # a smaller sd would have no square
         self._total = np.pad(self._total, more) + gram / variance
         self._weight = np.pad(self._weight, more) + 1 / variance
         self._noisy = sd > 0

@@ -12,7 +12,6 @@ __all__ = [
     "check_ridge",
     "check_rounds",
     "gradient_clip",
-    "noise_over_signal",
     "removable_loss",
     "residual_clip",
     "signal_to_noise",
@@ -27,12 +26,10 @@ def check_positive(**hyperparameters: float | None) -> None:
             raise ValueError(f"{name}={value!r} must be a positive finite number, or None for the public default")
 
 
-def check_rounds(iterations: int | None) -> None:
+def check_rounds(rounds: int | None, name: str = "iterations") -> None:
     """Refuse a number of rounds that is given but not a whole number of at least 1."""
-    if iterations is not None and not (is_whole(iterations) and iterations >= 1):
-        raise ValueError(
-            f"iterations={iterations!r} must be a whole number of at least 1, or None for the public default"
-        )
+    if rounds is not None and not (is_whole(rounds) and rounds >= 1):
+        raise ValueError(f"{name}={rounds!r} must be a whole number of at least 1, or None for the public default")
 
 
 def check_ridge(ridge: float) -> None:
@@ -62,19 +59,6 @@ def typical_margin(problem: Problem) -> float:
 def signal_to_noise(problem: Problem, mu: float) -> float:
     """n mu / sqrt(s d): the gradient of s equally strong, isotropic features over its noise, up to a constant."""
     return problem.n * mu / math.sqrt(problem.sparsity * problem.d)
-
-
-def noise_over_signal(problem: Problem, mu: float) -> float:
-    """The noise floor over the gradient of s equally strong features of isotropic rows, all rounds taken together.
-
-    Above 1 such features drown; a few strong ones among weak ones may still be found. The constant 0.4 is that of a
-    clipped Gaussian target: a residual clipped well below its spread keeps 0.8 of its correlation, and neighbours are
-    2 clips apart.
-    """
-    if math.isinf(mu):
-        return 0.0
-    floor = math.sqrt(2 * math.log(problem.d / problem.sparsity))
-    return floor / (0.4 * signal_to_noise(problem, mu))
 
 
 def removable_loss(problem: Problem, clip: float) -> float:

@@ -41,7 +41,11 @@ class OneVsRest:
     def run(self, vault: CentralVault) -> Floats:
         problem = vault.problem
         part = self._part(problem, vault.plan.budget)
-        parts = [self.each.run(vault.one_against_rest(k, part)) for k in range(problem.outputs)]
+        parts, published = [], []
+        for k in range(problem.outputs):
+            parts.append(self.each.run(vault.one_against_rest(k, part)))
+            published.append(dict(vault.published))  # a by-product of every class
+        vault.published.update({name: [of_class[name] for of_class in published] for name in vault.published})
         return np.concatenate([theta[: problem.d] for theta in parts] + [theta[problem.d :] for theta in parts])
 
     def _part(self, problem: Problem, budget: Budget) -> Plan:

@@ -36,7 +36,7 @@ RANK_ERROR, QUANTILES = 0.05, 0.10  # a quantile may be off by this part of the 
 LEVELS = 1.1 ** -np.arange(150.0)  # a geometric grid, downwards from the largest value
 START = 0.02  # for the share of ones that a classifier's intercept starts from
 BELIEF = 2.0  # an effect of more than so many first clips is not believed to be signal
-WORSE = 1.3  # a clip that grew by this factor means that the last step went wrong
+OVERSHOT = 0.25  # a move whose end still has this part of its slope, the other way, is cut back
 INWARD = 1 - 1e-12  # shares that add up to the whole must not exceed it by round-off
 
 
@@ -47,8 +47,8 @@ class Pursuit:
     A stage (1) takes R, a private quantile of |residual|; (2) picks s/S new columns at once by |X' clip(r, R)|; (3)
     takes G, a private quantile of the rows' gradient norms on the columns chosen so far, and their noisy gradient
     clipped at G; (4) moves all their values by H^-1 gradient, H the noisy second moments or Gram matrix of the columns,
-    and sets those to zero that the known noise could explain. If R has grown, the last move is taken back. A refinement
-    has no picks.
+    and sets those to zero that the known noise could explain. If a gradient shows that the last move overshot, the move
+    is cut back first. A refinement has no picks.
 
     Guarantee: exponential mechanisms and Gaussians composed in zCDP. Clips are private answers themselves, and the
     price of a release depends on its noise over its clip only.
@@ -60,7 +60,7 @@ class Pursuit:
     name: ClassVar[str] = "pursuit"
 
     def __post_init__(self) -> None:
-        check_rounds(self.stages)
+        check_rounds(self.stages, "stages")
         if not (is_whole(self.refinements) and self.refinements >= 0):
             raise ValueError(f"refinements={self.refinements!r} must be a whole number of at least 0")
 
@@ -68,7 +68,7 @@ class Pursuit:
         rho = zcdp_rho(budget.epsilon, budget.delta)
         stages = min(self.stages or default_stages(problem, rho), problem.sparsity)
         rounds, gram = stages + self.refinements, worth_a_gram(problem, rho)
-        asked = (3 if gram else 2) * rounds + (0 if problem.classifies else 1 + problem.intercept)
+        asked = (3 if gram else 2) * rounds + (problem.intercept and not problem.classifies)
         quantiles = asked * quantile_rho(problem, rho, asked)
         start = START * rho if problem.classifies and problem.intercept else 0.0
         left = rho if math.isinf(rho) else (rho - quantiles - start) * INWARD
@@ -95,13 +95,11 @@ class Pursuit:
             if stage < len(path.picks):
                 path.pick(stage)
             path.move(stage)
-        if not vault.problem.classifies:
-            path.take_clip()
         return path.theta
 
 
 class _Path:
-    """Where the pursuit stands: the model, the columns chosen so far, the clip in force and the best model yet."""
+    """Where the pursuit stands: the model, the columns chosen so far, the clip in force and the last move."""
 
     def __init__(self, vault: CentralVault) -> None:
         self.vault, self.problem = vault, vault.problem
@@ -114,9 +112,10 @@ class _Path:
         self.curvature = (
             GramCurvature() if self.grams else MomentCurvature(np.full(len(self.support), INTERCEPT_ENTRY**2))
         )
-        self.clip = self.first_clip = self.best_clip = math.inf
-        self.best, self.damping = self.theta, 1.0
-        # A clip at the median has the least noise; but it would cut off the rarer class, and a classifier learn nothing.
+        self.clip = self.first_clip = math.inf
+        self.damping = 1.0
+        self.last: tuple[Floats, Floats] | None = None  # the values before the last move, in units, and their gradient
+        # a clip at the median has the least noise, but it cuts off the rarer class and a classifier learns nothing
         self.q, self.evidence = (0.9, 2.0) if self.problem.classifies else (0.5, 3.0)
         self.largest = 1.0 if self.problem.classifies else 2 * self.problem.target_radius
 
@@ -136,15 +135,10 @@ class _Path:
         self.theta[problem.d] = value / problem.intercept_column
 
     def take_clip(self) -> None:
-        """R, the private quantile of |residual|; where it has grown, back to the best model and shorter steps."""
-        levels = self.largest * LEVELS
-        self.clip = self.vault.quantile("residuals", self.q, levels, self.theta, self.quantile)
+        """R, the private quantile of |residual|."""
+        self.clip = self.vault.quantile("residuals", self.q, self.largest * LEVELS, self.theta, self.quantile)
         if math.isinf(self.first_clip):
             self.first_clip = self.clip
-        if self.clip < self.best_clip:
-            self.best_clip, self.best = self.clip, self.theta
-        elif self.clip > WORSE * self.best_clip and not self.problem.classifies:
-            self.clip, self.theta, self.damping = self.best_clip, self.best, self.damping / 2
 
     def pick(self, stage: int) -> None:
         """New columns by their correlation with the clipped residual."""
@@ -166,15 +160,36 @@ class _Path:
         clip = self.vault.quantile("gradient norms", self.q, levels, self.theta, self.quantile, support)
         gradient = self.vault.restricted_gradient(self.theta, support, release, clip) / units
         H = self.curvature.matrix()
+        sd = release.multiplier * self._sensitivity(clip)
+        now, gradient = self._cut_back(self.theta[support] * units, gradient, sd)
         step = self.damping / self._flattened() * np.linalg.inv(H)
-        now = self.theta[support] * units
         values = now - step @ gradient
-        noise = self.evidence * release.multiplier * self._sensitivity(clip) * np.linalg.norm(step, axis=1)
+        noise = self.evidence * sd * np.linalg.norm(step, axis=1)
         believable = BELIEF * (1.0 if problem.classifies else self.first_clip)
         drowned = (np.abs(values) < noise) | (noise * np.sqrt(np.diag(H)) > believable)
         values[drowned] = np.where(support == problem.d, now, 0.0)[drowned]
         self.theta = problem.origin()
         self.theta[support] = values / units
+
+    def _cut_back(self, now: Floats, gradient: Floats, sd: float) -> tuple[Floats, Floats]:
+        """Where to go on from and the gradient there: a move that overshot is cut back to where its slope vanishes.
+
+        The gradient at the end of the last move shows that for free (secant rule), if it stands out of its noise.
+        Columns that share a mean or a neighbour move too far together; all later steps are shortened alike.
+        """
+        if self.last is not None:
+            before, slope = self.last
+            k = len(before)
+            move = now[:k] - before
+            start, end = -float(slope @ move), float(gradient[:k] @ move)
+            if start > 0 and end > max(OVERSHOT * start, 2 * sd * float(np.linalg.norm(move))):
+                part = start / (start + end)
+                now, gradient = now.copy(), gradient.copy()
+                now[:k] = before + part * move
+                gradient[:k] = slope + part * (gradient[:k] - slope)
+                self.damping *= part
+        self.last = now, gradient
+        return now, gradient
 
     def _ask_gram(self, release: Release, norm: float) -> None:
         clip = self.vault.quantile("row norms", 0.9, norm * LEVELS, self.theta, self.quantile, self.support)

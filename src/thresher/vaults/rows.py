@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
@@ -76,6 +77,11 @@ class Rows:
 
     def one_against_rest(self, output: int, plan: Plan) -> Self:
         """The same rows with "is it class ``output``" for a target, answering ``plan`` on this vault's meter."""
+        if self._engine is None:
+            raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
+        one = replace(self.problem, loss="logistic", outputs=1)  # of other facts, sensitivities would be understated
+        if (plan.problem, plan.budget.adjacency) != (one, self._plan.budget.adjacency):
+            raise ValueError("plan is for other public facts than this vault's; plan for one output of its problem")
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
         view._plan, view._loss, view._views = plan, LOSSES[plan.problem.loss], []

@@ -1,0 +1,55 @@
+"""What to expect before anything is spent: noise against signal, from public facts alone."""
+
+from __future__ import annotations
+
+import math
+
+from thresher.accounting import gaussian_mu, zcdp_rho
+from thresher.budget import Budget
+from thresher.plan import Problem
+
+__all__ = ["noise_over_largest_signal", "noise_over_signal"]
+
+# A clipped Gaussian target keeps 0.8 of its correlation with a feature, and uniform entries have 0.58 of their bound
+# as deviation; pursuit spends about half of its budget on picks.
+CORRELATION_KEPT, DEVIATION, ON_PICKS = 0.8, 0.58, 0.55
+
+
+def noise_over_signal(problem: Problem, budget: Budget) -> float:
+    """The noise on the scores of s equally strong, unrelated features over those scores, for the better family.
+
+    Above 1 such features drown; a few strong ones among weak ones may still be found. Each of s features has 1/sqrt(s)
+    of the correlation. Noise on picks: the largest of d/s Gumbel draws. On whole gradients of isotropic rows: the
+    largest of d/s Gaussians.
+    """
+    if not budget.private:
+        return 0.0
+    spread = math.log(max(problem.d / problem.sparsity, math.e))
+    score = CORRELATION_KEPT * DEVIATION / math.sqrt(problem.sparsity)
+    picks = _pick_noise(problem, budget, ON_PICKS) * spread / score
+    isotropic = CORRELATION_KEPT / math.sqrt(problem.sparsity * problem.d)  # of a row's norm
+    return min(picks, _gradient_noise(problem, budget) * math.sqrt(2 * spread) / isotropic)
+
+
+def noise_over_largest_signal(problem: Problem, budget: Budget) -> float:
+    """The same for a feature that decides the target alone: no law of the data has a larger score.
+
+    Above 1 nothing private can work on so few rows.
+    """
+    if not budget.private:
+        return 0.0
+    spread = math.log(max(problem.d, math.e))
+    largest_entry = float(problem.bounds.entries(problem.d).max()) / problem.bounds.row_norm(problem.d)
+    whole = _gradient_noise(problem, budget) * math.sqrt(2 * spread) / largest_entry
+    return min(_pick_noise(problem, budget, 1.0) * spread, whole)
+
+
+def _pick_noise(problem: Problem, budget: Budget, share: float) -> float:
+    """The Gumbel scale of s picks on scores of clipped residuals, over the clip, columns in units."""
+    rho = share * zcdp_rho(budget.epsilon, budget.delta)
+    return budget.adjacency.contributions * math.sqrt(problem.sparsity / (2 * rho)) / problem.n
+
+
+def _gradient_noise(problem: Problem, budget: Budget) -> float:
+    """The Gaussian deviation on one coordinate of a gradient, over a row's clip, all rounds taken together."""
+    return budget.adjacency.contributions / (problem.n * gaussian_mu(budget.epsilon, budget.delta))
