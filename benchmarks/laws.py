@@ -6,6 +6,7 @@ All have entries in [-1, 1] and theta with s nonzeros U(-1, 1), as the law of th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,11 +57,11 @@ def ones(rng: Any, n: int, d: int, s: int) -> Drawn:
 LAWS: dict[str, Callable[..., Drawn]] = {
     "the law of the targets": uniform,
     "column scales .01 to 1": scales,
-    "AR(1) .5": lambda *a: correlated(*a, r=0.5),
-    "AR(1) .9": lambda *a: correlated(*a, r=0.9),
+    "AR(1) .5": partial(correlated, r=0.5),
+    "AR(1) .9": partial(correlated, r=0.9),
     "t(3) noise": heavy_tails,
-    "signal 30 % weaker": lambda *a: uniform(*a, strength=0.7),
-    "an intercept of 5": lambda *a: uniform(*a, intercept=5.0),
+    "signal 30 % weaker": partial(uniform, strength=0.7),
+    "an intercept of 5": partial(uniform, intercept=5.0),
     "0/1 columns, 10 % ones": ones,
 }
 

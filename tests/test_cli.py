@@ -13,6 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 from thresher import SparseRegressor
+from thresher.algorithms import REGISTRY
 from thresher.cli import app
 
 BOUNDS = ["--feature-bound", "1", "--target-bound", "0,8", "--sparsity", "2"]
@@ -84,9 +85,47 @@ def test_classification_with_public_text_labels(folder, tmp_path):
 def test_plan_shows_every_private_algorithm_without_data():
     planned = thresher("plan", "--n", 800, "--d", 1000, "--sparsity", 10, "--epsilon", 1, "--json")
     plans = json.loads(planned.stdout)
-    assert [plan["algorithm"] for plan in plans] == ["dp-ight", "output-perturbation"]
+    assert [plan["algorithm"] for plan in plans] == [name for name in REGISTRY if name != "ight"]
     assert all(0.999 < plan["epsilon"] <= 1 for plan in plans)
-    assert "drown" in thresher("plan", "--n", 100, "--d", 1000, "--sparsity", 10, "--epsilon", 0.5).stdout
+    assert "auto chose pursuit" in thresher("plan", "--n", 800, "--d", 1000).stdout
+
+
+def outlook(*arguments):
+    return thresher("plan", "--d", 2000, "--sparsity", 5, "--task", "classification", *arguments).stdout
+
+
+def test_plan_warns_where_features_drown_and_where_nothing_can_work():
+    assert "drown" not in outlook("--n", 100_000, "--epsilon", 1)
+    weak = outlook("--n", 400, "--epsilon", 1)
+    assert "such features drown" in weak
+    assert "nothing private can work" not in weak
+    patients = outlook("--n", 62, "--epsilon", 1)
+    assert "Even a feature that decides the target alone would drown" in patients
+    assert "With 62 rows nothing private can work" in patients
+
+
+def test_plan_for_many_classes_shares_one_gradient():
+    shown = outlook("--n", 100_000, "--classes", 20)
+    assert "one gradient serves all 20 classes" in shown
+
+
+def test_many_classes_from_the_command_line(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.uniform(-1, 1, (3000, 4)), 3)
+    kinds = np.array(["low", "middle", "high"])[np.digitize(X[:, 1], [-0.4, 0.4])]
+    with (tmp_path / "kinds.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["a", "b", "c", "d", "kind"], *([*x, k] for x, k in zip(X, kinds, strict=True))])
+    model, data = tmp_path / "model.json", tmp_path / "kinds.csv"
+    fitted = thresher(
+        "fit", data, "--target", "kind", "--task", "classification", "--classes", "low,middle,high",
+        "--sparsity", 1, "--epsilon", 8, "--feature-bound", 1, "--out", model,
+    )  # fmt: skip
+    assert fitted.exit_code == 0, fitted.stderr
+    assert "middle" in fitted.stdout
+    lines = thresher("predict", model, data).stdout.splitlines()
+    assert lines[0] == "prediction,probability_high,probability_low,probability_middle"
+    predicted = np.array([line.split(",")[0] for line in lines[1:]])
+    assert np.mean(predicted == kinds) > 0.6  # the largest class has 0.4
 
 
 def test_verify_fails_on_a_tampered_model(folder, tmp_path):

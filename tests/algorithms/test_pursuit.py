@@ -69,9 +69,9 @@ def test_stages_and_refinements_are_those_asked_for(loss, stages, refinements, n
     assert len(of_kind(plan, GaussianMoments)) in (0, stages)
 
 
-@pytest.mark.parametrize("stages", range(1, 60))
+@pytest.mark.parametrize("stages", [1, 2, 3, 7, 30, 49, 60])
 def test_every_stage_picks_and_all_together_pick_s(stages):
-    for s in (1, 2, 10, 49, 50):
+    for s in (1, 2, 5, 10, 49, 50):
         picks = [r.picks for r in of_kind(Pursuit(stages).plan(problem_of(s=s), Budget(1.0, 1e-6)), GumbelSelection)]
         assert len(picks) == min(stages, s)
         assert sum(picks) == s
@@ -241,46 +241,26 @@ def test_a_column_in_another_unit_has_its_coefficient_in_that_unit(loss, epsilon
     np.testing.assert_allclose(models[1].intercept_, models[0].intercept_, rtol=1e-6, atol=1e-9)
 
 
-class Watched(CentralVault):
-    """Keeps the points it was asked about, and the residual quantiles it answered."""
-
-    def __init__(self, *args):
-        super().__init__(*args)
-        self.asked = []
-
-    def quantile(self, of, q, levels, theta, *rest):
-        answer = super().quantile(of, q, levels, theta, *rest)
-        if of == "residuals":
-            self.asked.append((theta.copy(), answer))
-        return answer
-
-    def restricted_gradient(self, theta, *rest):
-        self.asked.append((theta.copy(), None))
-        return super().restricted_gradient(theta, *rest)
-
-
-@pytest.mark.parametrize(("curvature", "epsilon"), [(GramCurvature, 5.0), (MomentCurvature, 1.0)])
-def test_a_step_that_is_too_long_is_taken_back(curvature, epsilon, monkeypatch):
-    """The curvature is told as 20 times too small, so the first step overshoots. The next point is the best again."""
-    X, y, theta = draw(3000, 50, 5, 0)
-    problem, budget = problem_of(n=3000), Budget(epsilon, 1e-6)
-    plan = Pursuit().plan(problem, budget)
+@pytest.mark.parametrize(("curvature", "n", "epsilon"), [(GramCurvature, 20_000, 5.0), (MomentCurvature, 3000, 1.0)])
+def test_a_step_that_is_too_long_is_taken_back(curvature, n, epsilon, monkeypatch):
+    """The curvature is told as 8 times too small, so the first step goes seven times too far, and so would all."""
+    facts = {"s": 5, "epsilon": epsilon, "delta": 1e-6}
+    plan = Pursuit().plan(problem_of(n=n), Budget(epsilon, 1e-6))
     assert bool(of_kind(plan, GaussianGram)) == (curvature is GramCurvature)
     honest = curvature.matrix
-    monkeypatch.setattr(curvature, "matrix", lambda self: honest(self) / 20)
-    vault = Watched(X, y, plan, NoiseSource(0))
-    found = Pursuit().run(vault)
-    best, least, overshot = None, math.inf, 0
-    for (point, level), (after, _) in zip(vault.asked, [*vault.asked[1:], (found, None)], strict=True):
-        if level is None:
-            continue
-        if level > 1.3 * least:
-            overshot += 1
-            np.testing.assert_array_equal(after, best)
-        elif level < least:
-            best, least = point, level
-    assert overshot >= 1
-    assert np.linalg.norm(found[:50] - theta) <= 1.1 * np.linalg.norm(theta)
+    monkeypatch.setattr(curvature, "matrix", lambda self: honest(self) / 8)
+    errors = lambda: [relative_error("pursuit", draw(n, 50, 5, k), k, **facts) for k in range(4)]  # noqa: E731
+    assert max(errors()) <= 1.0
+    assert np.mean(errors()) <= 0.7
+    monkeypatch.setattr("thresher.algorithms.pursuit.OVERSHOT", math.inf)  # nothing counts as too far
+    assert np.mean(errors()) > 1.5
+
+
+def test_columns_that_share_a_mean_do_not_drive_each_other_away():
+    """0/1 columns with 10 % ones: full diagonal steps on all of them at once overshoot (6 to 13 times the model)."""
+    for seed in range(3):
+        data = hopeless("zero-one", 4000, seed, d=1000, s=10)
+        assert relative_error("pursuit", data, seed, epsilon=1.0, delta=1e-6) <= 1.0
 
 
 def test_a_generous_target_bound_costs_little():
@@ -306,14 +286,14 @@ def test_a_far_intercept_is_found():
 
 
 def one_hot_people(n, seed):
-    """15 questions with 8 answers each, one-hot; 24 % say yes, mostly by five of the 120 columns."""
+    """15 questions with 8 answers each, one-hot; 24 % say yes, mostly by three of the 120 columns."""
     rng = np.random.default_rng(seed)
     X = np.zeros((n, 120))
     for question in range(15):
         X[np.arange(n), 8 * question + rng.integers(0, 8, n)] = 1
     effect = np.zeros(120)
-    effect[[0, 9, 20, 33, 50]] = 5.0
-    y = X @ effect + rng.logistic(0, 0.7, n) > 4.7
+    effect[[0, 20, 50]] = 4.0
+    y = X @ effect + rng.logistic(0, 0.7, n) > 3.2
     return X, y.astype(int)
 
 
@@ -324,7 +304,7 @@ def test_a_classifier_of_rare_ones_beats_the_majority_clearly():
     model.fit(X[:20_000], y[:20_000])
     majority = 1 - y[20_000:].mean()
     assert model.score(X[20_000:], y[20_000:]) >= majority + 0.05
-    assert {0, 9, 20, 33, 50} <= set(model.support_)
+    assert {0, 20, 50} <= set(model.support_)
 
 
 @pytest.mark.parametrize("ones", [0.02, 0.24, 0.9])

@@ -42,7 +42,7 @@ class TwoStage:
     Guarantee of stage two: :class:`~thresher.releases.PerturbedMinimiser`, which prices any ridge by the ratio of a
     row's curvature, with its norm squared, to n ridge. The published calibration, sd(nb) = clip sqrt(8 log(2/delta) + 4
     epsilon)/epsilon with n ridge = 2 curvature/epsilon, holds for add-remove neighbours only: for replace-one ones a
-    claim of epsilon=1 and delta=1e-8 is exceeded already in one dimension, by a factor of 17 in delta.
+    claim of epsilon=1 and delta=1e-8 is exceeded already in one dimension, more than fivefold in delta.
 
     Columns are measured in units of their bounds. ``clip`` is that of the residual of a row at its bound.
     """
