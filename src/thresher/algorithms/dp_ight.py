@@ -32,8 +32,9 @@ class DPIGHT:
 
     Guarantee: T Gaussian releases of sensitivity contributions * clip / n, composed by the exact Gaussian curve.
     With ``step=None`` the step follows the released gradients and coefficients below the known noise level are dropped
-    (:func:`thresher.algorithms.descent.descend`; for classes :func:`thresher.algorithms.lazy_descent.descend_lazily`);
-    with a number it is the paper's algorithm to the letter. Several classes share one gradient, clipped as a whole.
+    (:func:`thresher.algorithms.descent.descend` or, for classes and where one round shows little,
+    :func:`thresher.algorithms.lazy_descent.descend_lazily`); with a number it is the paper's algorithm to the letter.
+    Several classes share one gradient, clipped as a whole.
 
     ``calibration="printed"`` uses the noise the papers print. With L = log(1/delta): sigma^2 = T G^2 / (n (sqrt(L +
     epsilon) - sqrt(L)))^2 (DP-IGHT, Remark 5.3; erratum E-1) or, with ``printed_constant=c``, sigma^2 = c T G^2 L /
@@ -58,7 +59,8 @@ class DPIGHT:
             raise ValueError(f"calibration={self.calibration!r} must be 'proved' or 'printed'")
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        rounds = self.iterations or default_rounds(problem, gaussian_mu(budget.epsilon, budget.delta))
+        mu = gaussian_mu(budget.epsilon, budget.delta)
+        rounds = self.iterations or default_rounds(problem, mu)
         clip = float(self.clip or gradient_clip(problem))
         noisy_gradient = GaussianGradient.calibrated(budget, times=rounds)
         notes: tuple[str, ...] = ()
@@ -66,7 +68,8 @@ class DPIGHT:
             sigma = printed_sigma(rounds, clip, problem.n, budget, self.printed_constant)
             noisy_gradient = GaussianGradient(rounds, sigma / gradient_sensitivity(clip, problem.n, budget.adjacency))
             notes = ("noise as printed in the papers; see errata E-1 and E-2",)
-        settings = {"rounds": rounds, "clip": clip, "step": self.step or "secant", "ridge": self.ridge}
+        step = self.step or ("lazy" if is_lazy(problem, mu) else "secant")
+        settings = {"rounds": rounds, "clip": clip, "step": step, "ridge": self.ridge}
         return Plan(self.name, problem, budget, (noisy_gradient,), settings, self.calibration, notes)
 
     def run(self, vault: CentralVault) -> Floats:
@@ -79,9 +82,9 @@ class DPIGHT:
         if self.step is not None:
             return descend_by(self.step, gradient, problem, noisy_gradient.times)
         sd = noisy_gradient.multiplier * gradient_sensitivity(clip, problem.n, vault.plan.budget.adjacency)
-        if sd > 0 and problem.classifies:
+        if vault.plan.settings["step"] == "lazy":
             left = 1 - 1 / problem.outputs if problem.outputs > 1 else 1.0  # of the noise, between classes
-            return descend_lazily(gradient, problem, noisy_gradient.times, math.sqrt(left) * sd)
+            return descend_lazily(gradient, problem, noisy_gradient.times, clip, math.sqrt(left) * sd)
         return descend(gradient, problem, noisy_gradient.times, clip, sd)
 
 
@@ -93,9 +96,14 @@ def between_classes(gradient: Floats, problem: Problem) -> Floats:
     return problem.stacked(by_column - by_column.mean(axis=1, keepdims=True))
 
 
+def is_lazy(problem: Problem, mu: float) -> bool:
+    """Whether rounds are summed up before they are thresholded: for classes, and where one round shows little."""
+    return math.isfinite(mu) and (problem.classifies or signal_to_noise(problem, mu) < 8)
+
+
 def default_rounds(problem: Problem, mu: float) -> int:
     """More rounds where the noise of one is small against the signal: a public rule of n, d, s and the budget."""
-    fewest, rate = (16, 2.0) if problem.classifies else (5, 1 / 3)
+    fewest, rate = (16, 2.0) if problem.classifies or is_lazy(problem, mu) else (5, 1 / 3)
     return round(min(max(rate * signal_to_noise(problem, mu), fewest), 40))
 
 

@@ -1,4 +1,4 @@
-"""Hard-thresholded descent of a classifier on noisy gradients that forgets nothing: gradients add up unthresholded.
+"""Hard-thresholded descent on noisy gradients that forgets nothing: gradients add up unthresholded.
 
 The loop sees released gradients only, so everything here, step sizes included, is post-processing and costs no privacy.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.algorithms.defaults import removable_loss, typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
 from thresher.plan import Problem
 
@@ -19,19 +20,23 @@ __all__ = ["descend_lazily"]
 Floats = NDArray[np.float64]
 
 OVERSHOT, TOO_SHORT = 0.25, -0.5
-HOPE = 2.0  # a first step may hope to remove this many times the loss of a model that knows nothing
-NOISE_MARGIN = 2 / 3  # the noise of all rounds may move a margin by this many times that loss
+HOPE = (
+    10.0  # times the loss one may hope to remove, as the energy of all coordinates and not only of the kept ones counts
+)
+NOISE_MARGIN = 2 / 3  # the noise of all rounds may move a margin by this part of what a useful model does
 SURE = 2.0  # slopes within so many deviations of their noise say nothing
 
 
-def descend_lazily(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int, sd: float) -> Floats:
+def descend_lazily(
+    gradient: Callable[[Floats], Floats], problem: Problem, rounds: int, clip: float, sd: float
+) -> Floats:
     """``rounds`` steps V <- V - step * gradient(H_s(V)) from the origin; the answer is the last H_s(V).
 
     ``sd`` is the known noise in every coordinate of a gradient. Over the rounds the signal in V grows with their number
     and the noise with its root, so a feature need not stand out of the noise of any single round; H_s drops what the
     noise summed up so far could explain. (Where every round is thresholded, what it drops is lost.)
     """
-    walk = _Walk(problem, rounds, sd)
+    walk = _Walk(problem, rounds, clip, sd)
     for _ in range(rounds):
         walk.step(gradient(walk.model))
     return walk.model
@@ -47,14 +52,14 @@ class _Walk:
     rule) and the steps are shortened alike; a move that used less than half of the slope lengthens them.
     """
 
-    def __init__(self, problem: Problem, rounds: int, sd: float) -> None:
+    def __init__(self, problem: Problem, rounds: int, clip: float, sd: float) -> None:
         self.problem, self.sd = problem, sd
-        entropy = math.log(max(problem.outputs, 2))  # the loss of a model that knows nothing
-        self.hope = HOPE * entropy
+        self.hope = HOPE * removable_loss(problem, clip)
         # 1 / (curvature of a coordinate of isotropic rows at the row bound), times 3: clipping flattens the loss
         self.longest = 3 * problem.d / (problem.curvature * problem.row_norm**2)
+        useful = math.log(max(problem.outputs, 2)) if problem.classifies else typical_margin(problem)
         moved = problem.row_norm * sd * math.sqrt(rounds)  # what noise does to a margin, per unit of step
-        self.longest = min(self.longest, NOISE_MARGIN * entropy / moved)
+        self.longest = min(self.longest, NOISE_MARGIN * useful / moved)
         self.total = self.model = problem.origin()
         self.spread = 0.0  # the sum of squared steps: the noise in V has sd * sqrt(spread)
         self.steps: Floats | None = None
