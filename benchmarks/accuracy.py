@@ -51,7 +51,7 @@ def ight(draw: Draw, **facts: Any) -> float:
 def papers() -> None:
     header("law (delta .01)", "epsilon", *PRIVATE, "IGHT")
     settings: tuple[tuple[str, SparseLaw, dict[str, float], tuple[float, ...]], ...] = (
-        ("DP-IGHT paper, n=d=1000, s=10", dp_ight_law(), {"row_bound": 20.0}, (2, 4, 10)),
+        ("DP-IGHT paper, n=d=1000, s=10", dp_ight_law(), {"feature_bound": 2.0, "row_bound": 20.0}, (2, 4, 10)),
         ("DPSL-KT paper, n=800, d=1000, s=10", dpsl_kt_law(), {"feature_bound": 1.0}, (0.8, 2, 5)),
     )
     for name, law, bounds, epsilons in settings:

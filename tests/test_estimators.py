@@ -201,8 +201,10 @@ def test_bad_data_is_refused_before_any_row_is_held(spoil, error, words, table, 
     ("labels", "classes", "words"),
     [
         (lambda y: np.ones(len(y)), None, ("1 class(es) in y", "classes=[0, 1]")),
-        (lambda y: np.digitize(y, [-1, 1]), None, ("3 class(es)", "Only binary")),
-        (lambda y: y > 0, [0, 1, 2], ("classes=[0, 1, 2]", "give two")),
+        (lambda y: np.ones(len(y)), [1], ("1 class(es) in classes=[1]", "classes=[0, 1]")),
+        (lambda y: np.ones(len(y)), [1, 1, 1], ("1 class(es) in classes=[1, 1, 1]", "at least two")),
+        (lambda y: np.digitize(y, [-1, 1]), [0, 1], ("classes=[0, 1]", "add it")),
+        (lambda y: y, None, ("Unknown label type",)),
         (lambda y: np.where(y > 0, "a", "b"), ["a", "c"], ("classes=['a', 'c']", "add it")),
     ],
 )

@@ -40,7 +40,7 @@ class FreeGradient(GaussianGradient):
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.0, 1.5, "2", None, True, math.nan])
-@pytest.mark.parametrize("name", ["n", "d", "sparsity"])
+@pytest.mark.parametrize("name", ["n", "d", "sparsity", "outputs"])
 def test_counts_must_be_positive_whole_numbers(name, value):
     with pytest.raises(ValueError, match="whole number of at least 1") as refusal:
         dataclasses.replace(PROBLEM, **{name: value})
@@ -105,6 +105,12 @@ def test_target_bounds_must_be_an_ordered_finite_pair(target):
     assert f"target_bound={target!r}" in str(refusal.value)
 
 
+@pytest.mark.parametrize(("loss", "outputs"), [("squared", 2), ("logistic", 3), ("multinomial", 1)])
+def test_several_outputs_go_with_the_multinomial_loss_and_no_other(loss, outputs):
+    with pytest.raises(ValueError, match=f"outputs={outputs} with loss={loss!r}"):
+        dataclasses.replace(PROBLEM, loss=loss, outputs=outputs)
+
+
 # -- Problem: derived facts ---------------------------------------------------------------------------------------
 
 
@@ -128,6 +134,60 @@ def test_the_intercept_column_is_an_eighth_of_the_row_bound_and_part_of_the_row_
     assert problem.intercept_column == bound / 8
     assert problem.row_norm == pytest.approx(bound * math.sqrt(1 + 1 / 64))
 
+
+# -- Problem: several outputs -------------------------------------------------------------------------------------
+
+
+def many(outputs=3, intercept=True):
+    return Problem(100, 5, 2, "multinomial", Bounds(feature=1.0), intercept, outputs)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("outputs", [2, 3, 7])
+def test_every_output_has_its_coefficients_and_its_intercept(outputs, intercept):
+    problem = many(outputs, intercept)
+    assert problem.width == 5 * outputs
+    assert problem.dimension == len(problem.origin()) == (5 + intercept) * outputs
+    one = dataclasses.replace(problem, loss="logistic", outputs=1)
+    assert (one.width, one.dimension) == (5, 5 + intercept)
+    for fact in ("row_norm", "intercept_column", "target_radius"):  # facts of a row, whatever is fitted to it
+        assert getattr(problem, fact) == getattr(one, fact)
+    np.testing.assert_array_equal(problem.units, one.units)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("outputs", [2, 3, 7])
+def test_by_column_has_an_output_in_every_column_and_stacked_is_its_inverse(outputs, intercept):
+    problem = many(outputs, intercept)
+    theta = np.arange(float(problem.dimension))
+    matrix = problem.by_column(theta)
+    assert matrix.shape == (5 + intercept, outputs)
+    for k in range(outputs):
+        expected = [*range(5 * k, 5 * k + 5), *[5 * outputs + k] * intercept]
+        np.testing.assert_array_equal(matrix[:, k], expected)
+    np.testing.assert_array_equal(problem.stacked(matrix), theta)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_one_output_is_its_own_column(intercept):
+    problem = dataclasses.replace(PROBLEM, intercept=intercept)
+    theta = np.arange(float(problem.dimension))
+    np.testing.assert_array_equal(problem.by_column(theta), theta)
+    np.testing.assert_array_equal(problem.stacked(theta), theta)
+
+
+def test_the_squared_loss_fits_numbers_and_the_others_classes():
+    assert not PROBLEM.classifies
+    assert dataclasses.replace(PROBLEM, loss="logistic").classifies
+    assert many().classifies
+
+
+def test_numpys_integers_become_plain_ones_in_outputs():
+    assert type(many(np.int8(100)).outputs) is int
+    assert many(np.int8(100)).width == 500  # would wrap around in eight bits
+
+
+# -- Problem: units -----------------------------------------------------------------------------------------------
 
 MANY_BOUNDS = [
     (Bounds(feature=2.0, target=(-1, 1)), [2.0] * 5),

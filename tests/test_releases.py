@@ -19,8 +19,8 @@ from thresher.releases import (
     _KINDS,
     ExactRelease,
     GaussianGradient,
+    GaussianGram,
     GaussianLabels,
-    GaussianMeans,
     GaussianMinimiser,
     GaussianMoments,
     GaussianRestrictedGradient,
@@ -42,7 +42,7 @@ GAUSSIANS = [
     GaussianRestrictedGradient,
     GaussianMinimiser,
     GaussianMoments,
-    GaussianMeans,
+    GaussianGram,
     GaussianLabels,
 ]
 TOPS = [GumbelSelection, GumbelVotes]
@@ -122,7 +122,7 @@ def test_a_second_use_never_costs_less(release):
 
 
 def test_multipliers_are_noise_scale_over_sensitivity():
-    assert [release.multiplier for release in ONE_OF_EACH] == [*[2.5] * 12, 1 / 0.7, 0.0, 0.0]
+    assert [release.multiplier for release in ONE_OF_EACH] == [*[2.5] * 13, 1 / 0.7, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 10, 1000])
@@ -226,7 +226,7 @@ def test_each_release_names_its_question_and_its_noise():
         ("restricted gradient", "gaussian"),
         ("minimiser", "gaussian"),
         ("moments", "gaussian"),
-        ("means", "gaussian"),
+        ("gram", "gaussian"),
         ("labels", "gaussian"),
         ("selection", "gumbel"),
         ("votes", "gumbel"),

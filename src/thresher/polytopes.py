@@ -75,16 +75,18 @@ class _Hull:
 
 
 @dataclass(frozen=True)
-class L1Ball(_Hull):
-    """||theta||_1 <= radius: the vertices radius * e_1, ..., radius * e_d and then their negatives.
+class _OnAxes(_Hull):
+    """Vertices at distance ``radius`` on the axes.
 
-    Its reach is radius * max_j K_j: for columns with very different bounds, rescale them first or give a Polytope.
+    The reach is radius * max_j K_j: for columns with very different bounds, rescale them first or give a Polytope.
     """
 
     radius: float
 
     def __post_init__(self) -> None:
-        _check_radius(self)
+        if not SMALLEST <= self.radius <= LARGEST:
+            raise ValueError(f"radius={self.radius!r} must be a number from {SMALLEST:g} to {LARGEST:g}")
+        object.__setattr__(self, "radius", float(self.radius))
 
     @property
     def norm(self) -> float:
@@ -92,6 +94,11 @@ class L1Ball(_Hull):
 
     def _reach(self, bounds: Bounds, d: int) -> float:
         return self.radius * float(bounds.entries(d).max())
+
+
+@dataclass(frozen=True)
+class L1Ball(_OnAxes):
+    """||theta||_1 <= radius: the vertices radius * e_1, ..., radius * e_d and then their negatives."""
 
     def _products(self, gradient: Floats) -> Floats:
         scaled = self.radius * gradient
@@ -106,24 +113,12 @@ class L1Ball(_Hull):
 
 
 @dataclass(frozen=True)
-class Simplex(_Hull):
+class Simplex(_OnAxes):
     """theta >= 0 with sum theta <= radius: the vertices radius * e_1, ..., radius * e_d and the origin.
 
     The origin is a vertex because every run starts there and the sum may need to be less than the radius. (For
     sum theta = radius give ``Polytope(radius * np.eye(d))``.)
     """
-
-    radius: float
-
-    def __post_init__(self) -> None:
-        _check_radius(self)
-
-    @property
-    def norm(self) -> float:
-        return self.radius
-
-    def _reach(self, bounds: Bounds, d: int) -> float:
-        return self.radius * float(bounds.entries(d).max())
 
     def _products(self, gradient: Floats) -> Floats:
         return np.append(self.radius * gradient, 0.0)
@@ -232,9 +227,3 @@ def _axis(at: int, d: int, value: float) -> Floats:
     theta = np.zeros(d)
     theta[at] = value
     return theta
-
-
-def _check_radius(ball: L1Ball | Simplex) -> None:
-    if not SMALLEST <= ball.radius <= LARGEST:
-        raise ValueError(f"radius={ball.radius!r} must be a number from {SMALLEST:g} to {LARGEST:g}")
-    object.__setattr__(ball, "radius", float(ball.radius))

@@ -21,7 +21,6 @@ __all__ = [
     "GaussianGradient",
     "GaussianGram",
     "GaussianLabels",
-    "GaussianMeans",
     "GaussianMinimiser",
     "GaussianMoments",
     "GaussianRestrictedGradient",
@@ -152,16 +151,6 @@ class GaussianGram(_Gaussian):
     """
 
     question: ClassVar[str] = "gram"
-
-
-@dataclass(frozen=True)
-class GaussianMeans(_Gaussian):
-    """The noisy means (1/n) sum_i x_ij / K_j of all columns, |x_ij| <= K_j; a row's vector has l2 norm at most clip.
-
-    Delta_2 = contributions(adjacency) * clip / n.
-    """
-
-    question: ClassVar[str] = "means"
 
 
 @dataclass(frozen=True)
@@ -419,7 +408,7 @@ class ExactRelease(Release):
 _KINDS: dict[str, type[Release]] = {
     kind.__name__: kind
     for kind in (
-        GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram, GaussianMeans,
+        GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram,
         GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
         GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, LaplaceVertex, ExactRelease,
     )

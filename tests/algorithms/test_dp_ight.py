@@ -182,12 +182,51 @@ def test_the_plan_is_the_same_whatever_the_data(loss):
     assert all(plan == model.plan(300, 20) for plan in plans)
 
 
-def test_more_rows_allow_more_rounds_and_there_are_never_more_than_forty():
-    def rounds(n):
-        problem = Problem(n, 50, 5, "squared", Bounds(row=1.0, target=(-1.0, 1.0)))
-        return DPIGHT().plan(problem, Budget(1.0, 1e-6)).settings["rounds"]
+def rounds_of(n, loss="squared", outputs=1):
+    bounds = Bounds(row=1.0, target=(-1.0, 1.0) if loss == "squared" else None)
+    plan = DPIGHT().plan(Problem(n, 50, 5, loss, bounds, outputs=outputs), Budget(1.0, 1e-6))
+    return plan.settings["rounds"]
 
-    assert rounds(100) < rounds(3000) < rounds(10_000) <= rounds(10**9) == 40
+
+def test_more_rows_allow_more_rounds_and_there_are_never_more_than_forty():
+    assert rounds_of(1000) < rounds_of(3000) < rounds_of(10_000) <= rounds_of(10**9) == 40
+
+
+def test_where_rounds_add_up_there_are_at_least_sixteen():
+    """For classes, and where one round shows little."""
+    assert rounds_of(100) == 16
+    for loss, outputs in (("logistic", 1), ("multinomial", 3)):
+        assert [rounds_of(n, loss, outputs) for n in (100, 300, 10**9)] == [16, 16, 40]
+
+
+@pytest.mark.parametrize(
+    ("loss", "n", "epsilon", "lazy"),
+    [
+        ("squared", 100_000, 1.0, False),
+        ("squared", 300, 0.01, True),
+        ("logistic", 300, 1.0, True),
+        ("logistic", 100_000, 1.0, True),
+        ("squared", 300, math.inf, False),
+        ("logistic", 300, math.inf, False),
+    ],
+)
+def test_what_runs_is_what_the_plan_says_with_the_noise_it_states(loss, n, epsilon, lazy, monkeypatch):
+    used = []
+
+    def descend_lazily(gradient, problem, rounds, clip, sd):
+        used.append((rounds, clip, sd))
+        return problem.origin()
+
+    monkeypatch.setattr("thresher.algorithms.dp_ight.descend_lazily", descend_lazily)
+    X, y = some_rows(loss, n, 4)
+    problem = Problem(n, 4, 2, loss, Bounds(feature=1.0, target=(-3.0, 3.0) if loss == "squared" else None))
+    plan = DPIGHT().plan(problem, Budget(epsilon, 1e-6))
+    DPIGHT().run(CentralVault(X, y, plan, NoiseSource(0)))
+    assert (plan.settings["step"] == "lazy") == lazy
+    assert len(used) == lazy
+    for rounds, clip, sd in used:
+        assert (rounds, clip) == (plan.settings["rounds"], plan.settings["clip"])
+        assert sd == pytest.approx(noise_sd(plan, clip))
 
 
 @pytest.mark.parametrize(("loss", "residual"), [("squared", 0.3), ("logistic", 0.5)])

@@ -11,8 +11,9 @@ from thresher.clipping import Bounds
 from thresher.plan import Problem
 
 
-def problem(d, s, intercept=True):
-    return Problem(n=100, d=d, sparsity=s, loss="logistic", bounds=Bounds(row=1.0), intercept=intercept)
+def problem(d, s, intercept=True, outputs=1):
+    loss = "logistic" if outputs == 1 else "multinomial"
+    return Problem(100, d, s, loss, Bounds(row=1.0), intercept, outputs)
 
 
 @given(theta=arrays(np.float64, 8, elements=st.floats(-10, 10)), s=st.integers(1, 7))
@@ -56,3 +57,30 @@ def test_the_noise_floor_is_just_above_the_sth_largest_of_d_noises(d, s):
     noise = np.sort(np.abs(np.random.default_rng(0).normal(0, 2.0, (50, d))), axis=1)
     typical = noise[:, d - s].mean()
     assert typical < noise_floor(2.0, problem(d, s)) < 1.3 * typical
+
+
+# -- several outputs ------------------------------------------------------------------------------------------------
+
+
+@given(theta=arrays(np.float64, 24, elements=st.floats(-10, 10)), s=st.integers(1, 7))
+def test_several_outputs_keep_s_times_as_many_wherever_they_are_largest(theta, s):
+    kept = hard_threshold(theta, problem(7, s, outputs=3))
+    np.testing.assert_array_equal(np.sort(np.abs(kept[:21]))[21 - 3 * s :], np.sort(np.abs(theta[:21]))[21 - 3 * s :])
+    assert np.count_nonzero(kept[:21]) <= 3 * s
+    assert np.all((kept == theta) | (kept == 0))
+    np.testing.assert_array_equal(kept[21:], theta[21:])
+
+
+def test_one_output_may_have_all_the_coefficients_and_every_intercept_stays():
+    theta = np.array([5.0, -4.0, 3.0, 0.1, 0.2, -0.3, 1e-9, 0.0])
+    assert hard_threshold(theta, problem(3, 1, outputs=2)).tolist() == [5, -4, 0, 0, 0, 0, 1e-9, 0]
+
+
+def test_the_floor_holds_for_every_output_and_no_intercept():
+    theta = np.array([5.0, 1.0, 1.0, -6.0, 0.1, 0.2])
+    assert hard_threshold(theta, problem(2, 2, outputs=2), floor=4.5).tolist() == [5, 0, 0, -6, 0.1, 0.2]
+
+
+def test_the_noise_floor_of_several_outputs_is_that_of_one():
+    """K s of K d: the same share is above it."""
+    assert noise_floor(2.0, problem(1000, 10, outputs=5)) == noise_floor(2.0, problem(1000, 10))

@@ -37,7 +37,7 @@ def of_kind(plan, kind):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 5.0, 50.0])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 50.0])
 def test_the_shares_add_up_to_the_budget_and_never_above(loss, intercept, epsilon):
     seen = set()
     for n, s, delta in itertools.product([50, 800, 10**6], [1, 10, 50], [1e-9, 0.01]):
@@ -189,11 +189,10 @@ def hopeless(law, n, seed, d=200, s=5):
 @pytest.mark.parametrize("target_bound", [8.0, 1000.0])
 @pytest.mark.parametrize("n", [50, 100, 400])
 def test_where_nothing_can_be_found_the_model_is_near_zero(law, target_bound, n):
-    """The zero model has relative error 1. In a handful of draws of the constant law, whose coefficients no data could
-    tell apart, a single one may be above; what they predict is not."""
+    """The zero model has relative error 1. Constant columns are told apart by no data: there only the mean counts."""
     for epsilon in (0.1, 0.5):
         errors = []
-        for seed in range(4):
+        for seed in range(3):
             facts = {"s": 5, "epsilon": epsilon, "delta": 1e-6, "target_bound": target_bound}
             errors.append(relative_error("pursuit", hopeless(law, n, seed), seed, **facts))
         assert np.mean(errors) <= 1.1

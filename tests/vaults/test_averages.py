@@ -1,4 +1,4 @@
-"""Moments, means and restricted gradients: no row moves them by more than stated, and the noise is as stated."""
+"""Moments and restricted gradients: no row moves them by more than stated, and the noise is as stated."""
 
 import math
 
@@ -13,7 +13,7 @@ from thresher.clipping import Bounds, gradient_sensitivity
 from thresher.engines.dense import DenseEngine
 from thresher.plan import Answer, Plan, Problem
 from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient, GaussianMeans, GaussianMoments, GaussianRestrictedGradient
+from thresher.releases import GaussianGradient, GaussianMoments, GaussianRestrictedGradient
 from thresher.vaults import CentralVault
 
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
@@ -29,7 +29,6 @@ SOME_BOUNDS = [
 N, D = 12, 5
 QUESTIONS = {
     "moments": (GaussianMoments, lambda vault, release, columns, _: vault.moments(columns, release)),
-    "means": (GaussianMeans, lambda vault, release, columns, _: vault.means(release)),
     "restricted gradient": (
         GaussianRestrictedGradient,
         lambda vault, release, columns, theta: vault.restricted_gradient(theta, columns, release, 0.5),
@@ -141,14 +140,13 @@ def worst_pair(question, adjacency, bounds=1.0):
     return (X, y), with_row(X, y, row, 1.0, adjacency, 0)
 
 
-@pytest.mark.parametrize("question", ["moments", "means"])
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("bounds", [1.0, PER_COLUMN], ids=["one bound", "per column"])
-def test_the_stated_sensitivity_is_attained(question, adjacency, form, bounds):
+def test_the_stated_sensitivity_of_moments_is_attained(adjacency, form, bounds):
     moved, stated = movement(
-        question,
-        *worst_pair(question, adjacency, bounds),
+        "moments",
+        *worst_pair("moments", adjacency, bounds),
         form=form,
         adjacency=adjacency,
         bounds=Bounds(feature=bounds),
@@ -166,28 +164,16 @@ def test_a_row_of_zeros_that_appears_moves_the_moments_as_far_as_a_full_one():
     assert stated == pytest.approx(math.sqrt(D) / 2 / N, rel=1e-12)
 
 
-@pytest.mark.parametrize("question", ["moments", "means"])
 @pytest.mark.parametrize("adjacency", list(Adjacency))
-def test_the_wild_row_test_notices_entries_that_are_not_clipped(question, adjacency, monkeypatch):
+def test_the_wild_row_test_notices_entries_that_are_not_clipped(adjacency, monkeypatch):
     monkeypatch.setattr("thresher.vaults.rows.clip_rows", lambda X, bounds: np.array(X))
     with pytest.raises(AssertionError):
-        assert_moves_no_further_than_stated(question, *worst_pair(question, adjacency, 1.5), adjacency=adjacency)
+        assert_moves_no_further_than_stated("moments", *worst_pair("moments", adjacency, 1.5), adjacency=adjacency)
 
 
 def test_replacing_a_row_breaks_the_sensitivity_of_adding_one():
-    for question in ("moments", "means"):
-        moved, stated = movement(question, *worst_pair(question, "replace-one"), adjacency="add-remove")
-        assert moved > 1.99 * stated
-
-
-@pytest.mark.parametrize(("bounds", "clip"), [(Bounds(feature=1.0), math.sqrt(D)), (Bounds(row=3.0), 1.0)])
-@pytest.mark.parametrize("adjacency", list(Adjacency))
-def test_means_of_rows_in_a_ball_cost_no_more_than_the_ball(bounds, clip, adjacency):
-    release = GaussianMeans(1, 2.0)
-    vault = make_vault(*some_rows(), release, bounds=bounds, adjacency=adjacency)
-    vault.means(release)
-    assert vault.answers[0].clip == pytest.approx(clip)
-    assert vault.answers[0].sensitivity == pytest.approx(gradient_sensitivity(clip, N, Adjacency(adjacency)))
+    moved, stated = movement("moments", *worst_pair("moments", "replace-one"), adjacency="add-remove")
+    assert moved > 1.99 * stated
 
 
 # -- exact values -------------------------------------------------------------------------------------------------
@@ -196,23 +182,21 @@ def test_means_of_rows_in_a_ball_cost_no_more_than_the_ball(bounds, clip, adjace
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("bounds", SOME_BOUNDS, ids=str)
 @pytest.mark.parametrize("hardened", [False, True])
-def test_without_noise_moments_and_means_are_those_of_the_clipped_rows_in_units_of_their_bounds(form, bounds, hardened):
+def test_without_noise_moments_are_those_of_the_clipped_rows_in_units_of_their_bounds(form, bounds, hardened):
     X, y = some_rows()
-    moments, means = GaussianMoments(1, 0.0), GaussianMeans(1, 0.0)
-    vault = make_vault(FORMS[form](X), y, moments, means, bounds=bounds, intercept=True, hardened=hardened)
+    moments = GaussianMoments(1, 0.0)
+    vault = make_vault(FORMS[form](X), y, moments, bounds=bounds, intercept=True, hardened=hardened)
     rows = clipped(X, bounds) / limits_of(bounds)
     columns = np.array([3, 0, D])
     expected = (np.hstack([rows, np.ones((N, 1))]) ** 2).mean(axis=0)[columns]
     np.testing.assert_allclose(vault.moments(columns, moments), expected, rtol=1e-12)
-    np.testing.assert_allclose(vault.means(means), rows.mean(axis=0), rtol=1e-11, atol=1e-15)
 
 
 def test_the_public_row_count_is_the_normaliser():
     X, y = some_rows(10)
-    moments, means = GaussianMoments(1, 0.0), GaussianMeans(1, 0.0)
-    vault = make_vault(X, y, moments, means, n=12, adjacency="add-remove")
+    moments = GaussianMoments(1, 0.0)
+    vault = make_vault(X, y, moments, n=12, adjacency="add-remove")
     rows = np.clip(X, -1, 1)
-    np.testing.assert_allclose(vault.means(means), rows.sum(axis=0) / 12, rtol=1e-12)
     # a row that is not there counts as one whose squares are 1/2
     expected = ((rows**2).sum(axis=0) + 2 * 0.5) / 12
     np.testing.assert_allclose(vault.moments(np.arange(D), moments), expected, rtol=1e-12)
@@ -266,12 +250,11 @@ def noise_of(question, draws, multiplier=3.0, columns=None, **facts):
     return np.array([ask(question, vault, release, columns) for _ in range(draws)]) - value, vault
 
 
-@pytest.mark.parametrize("question", ["moments", "means"])
 @pytest.mark.parametrize("hardened", [False, True], ids=["plain", "hardened"])
-def test_noise_has_the_stated_sd_and_not_one_a_quarter_off(question, hardened):
+def test_noise_has_the_stated_sd_and_not_one_a_quarter_off(hardened):
     """False alarms: 1e-9 with fresh seeds, none with this one; 1500 draws put 1.25 twelve sigmas away."""
-    noise, vault = noise_of(question, 300, hardened=hardened)
-    sd = 3.0 * gradient_sensitivity(math.sqrt(D) / (2 if question == "moments" else 1), N, Adjacency.REPLACE_ONE)
+    noise, vault = noise_of("moments", 300, hardened=hardened)
+    sd = 3.0 * gradient_sensitivity(math.sqrt(D) / 2, N, Adjacency.REPLACE_ONE)
     assert vault.answers[-1].scale == pytest.approx(sd, rel=1e-6)
     assert gaussian_of_sd(noise, sd)
     assert not gaussian_of_sd(noise, sd * 1.25)
@@ -299,14 +282,13 @@ def test_each_coordinate_of_a_restricted_gradient_has_the_scale_times_its_unit_a
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("hardened", [False, True], ids=["plain", "hardened"])
 def test_the_record_holds_release_clip_sensitivity_and_scale(adjacency, hardened):
-    moments, means = GaussianMoments(1, 3.0), GaussianMeans(1, 2.0)
-    vault = make_vault(*some_rows(), moments, means, adjacency=adjacency, hardened=hardened)
+    moments, clip = GaussianMoments(1, 3.0), math.sqrt(3) / 2
+    vault = make_vault(*some_rows(), moments, adjacency=adjacency, hardened=hardened)
     vault.moments(np.array([1, 2, 4]), moments)
-    vault.means(means)
-    for answer, release, clip in zip(vault.answers, (moments, means), (math.sqrt(3) / 2, math.sqrt(D)), strict=True):
-        sensitivity = gradient_sensitivity(clip, N, Adjacency(adjacency))
-        assert answer == Answer(release, clip, sensitivity, answer.scale)
-        assert 1 - 1e-12 <= answer.scale / (release.multiplier * sensitivity) <= 1 + 1e-6
+    (answer,) = vault.answers
+    sensitivity = gradient_sensitivity(clip, N, Adjacency(adjacency))
+    assert answer == Answer(moments, clip, sensitivity, answer.scale)
+    assert 1 - 1e-12 <= answer.scale / (moments.multiplier * sensitivity) <= 1 + 1e-6
 
 
 @pytest.mark.parametrize("question", ["moments", "restricted gradient"])

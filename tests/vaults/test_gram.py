@@ -358,14 +358,16 @@ def test_without_noise_the_level_is_the_one_whose_cell_holds_the_quantile(form):
     ask = lambda of, support=None: vault.quantile(of, 0.4975, levels, np.zeros(D + 1), release, support)  # noqa: E731
     support = np.array([D, 0, 3])
     restricted = np.linalg.norm(in_units(X, vault.problem)[:, support], axis=1)
-    whole = np.hypot(np.linalg.norm(np.clip(X, -np.array(PER_COLUMN), PER_COLUMN), axis=1), vault.problem.intercept_column)
+    whole = np.hypot(
+        np.linalg.norm(np.clip(X, -np.array(PER_COLUMN), PER_COLUMN), axis=1), vault.problem.intercept_column
+    )
     for answer, values in ((ask("targets"), np.clip(y, -1, 1)), (ask("row norms", support), restricted),
                            (ask("row norms"), whole)):  # fmt: skip
         assert answer - 0.01 - 1e-9 <= np.sort(values)[99] <= answer + 1e-9
 
 
 def test_targets_are_centred_on_their_public_range_before_the_quantile():
-    X, y = some_rows()
+    X, _ = some_rows()
     problem = Problem(N, D, 2, "squared", Bounds(feature=1.0, target=(10.0, 14.0)))
     release = GumbelQuantile(1, 0.0)
     vault = CentralVault(X, np.full(N, 13.0), Plan("test", problem, Budget(math.inf, 1e-6), (release,)), NoiseSource(0))

@@ -55,7 +55,7 @@ class OneVsRest:
         plan = self.each.plan(one, replace(budget, epsilon=low, delta=budget.delta / classes))
         if not budget.private or plan.calibration == "printed":
             return plan
-        for _ in range(30):  # basic composition always fits, K-fold composition by the accountant allows more
+        for _ in range(12):  # basic composition always fits, K-fold composition by the accountant allows more
             middle = math.sqrt(low * high)
             larger = self.each.plan(one, replace(budget, epsilon=middle))
             if sum((larger.cost for _ in range(classes)), Cost()).epsilon(budget.delta)[0] <= budget.epsilon:

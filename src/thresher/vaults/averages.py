@@ -1,4 +1,4 @@
-"""Questions whose answer is a noisy average over the rows: gradients, column means, moments and Gram matrices."""
+"""Questions whose answer is a noisy average over the rows: gradients, second moments and Gram matrices."""
 
 from __future__ import annotations
 
@@ -62,18 +62,6 @@ class Averages(Rows):
         matrix[at] = noisy
         matrix.T[at] = noisy
         return matrix
-
-    def means(self, release: Release) -> Floats:
-        """(1/n) sum_i x_ij / K_j + noise for all d columns."""
-        bounds = self.problem.entry_bounds[: self.problem.d]
-        # scaled rows lie in the unit box, and if rows are bounded in l2, in the ball of that bound over the least K_j
-        clip = math.sqrt(self.problem.d)
-        if self.problem.bounds.row is not None:
-            clip = min(clip, self.problem.bounds.row / float(bounds.min()))
-        engine = self._charge("means", release, clip, self.problem.origin())
-        ones = np.full(len(self._targets), 1 / self.problem.n)
-        value = engine.transposed_product(ones)[: self.problem.d] / bounds
-        return self._noised_average(value, release, clip)
 
     def _noised_average(self, value: Floats, release: Release, clip: float) -> Floats:
         return self._noised(value, release, clip, self._mean_sensitivity(clip), self._round_off(clip))

@@ -139,7 +139,7 @@ class Rows:
         return engine.columns(support, 1 / units), units
 
     def _residuals(self, margins: Floats) -> Floats:
-        with np.errstate(invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             residuals = self._loss.residual(margins, self._targets)
         # a margin that overflowed to inf - inf says nothing; it must not become a NaN in everybody's answer
         residuals[np.isnan(residuals)] = 0.0
@@ -150,9 +150,8 @@ class Rows:
         if residuals.ndim == 1:
             np.clip(residuals, -limits, limits, out=residuals)
         else:  # several outputs: a row's gradient is its residuals times x_i, so they are clipped together
-            residuals *= np.minimum(
-                1.0, limits / np.maximum(np.linalg.norm(residuals, axis=1), np.finfo(np.float64).tiny)
-            )[:, None]
+            sizes = np.linalg.norm(residuals, axis=1)
+            residuals *= np.divide(limits, sizes, out=np.ones_like(sizes), where=sizes > limits)[:, None]
         residuals /= self.problem.n
         return engine.transposed_product(residuals)
 
