@@ -22,11 +22,11 @@ from thresher import Budget, PrivacyWarning, SparseRegressor
 from thresher.accounting import choice_epsilon, zcdp_rho
 from thresher.certificate import Certificate, combine
 from thresher.clipping import Bounds
-from thresher.vaults import CentralVault
 from thresher.plan import Plan, Problem
 from thresher.preprocessing import OFFSETS, ColumnRanges, PrivateScaler
 from thresher.randomness import NoiseSource
 from thresher.releases import GumbelQuantile
+from thresher.vaults import CentralVault
 
 pytestmark = pytest.mark.filterwarnings("ignore:the ends of a column's range")
 NAN, INF = float("nan"), float("inf")

@@ -33,7 +33,6 @@ ORDERS: Floats = 1 + np.geomspace(1e-3, 1e5, 400)
 """The Renyi orders on which mixed plans are composed; any finite set of orders gives a valid bound."""
 
 _SQRT2 = math.sqrt(2)
-_INWARD = 1 - 1e-12  # calibrated values step inside the budget by more than the round-off of the way back
 
 
 # -- the Gaussian mechanism, exactly ----------------------------------------------------------------------------
@@ -79,7 +78,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     high = 1.0
     while gaussian_delta(high, epsilon) <= delta:
         high *= 2
-    return _bisect(lambda mu: gaussian_delta(mu, epsilon) <= delta, 0.0, high)[0] * _INWARD
+    return _bisect(lambda mu: gaussian_delta(mu, epsilon) <= delta, 0.0, high)[0] * _inward(epsilon)
 
 
 # -- zCDP and RDP -----------------------------------------------------------------------------------------------
@@ -129,7 +128,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         return math.inf
     # rho-zCDP covers the Gaussian mechanism with mu^2 = 2 rho, so its rho cannot exceed the exact curve's.
     high = gaussian_mu(epsilon, delta) ** 2 / 2
-    return _bisect(lambda rho: zcdp_epsilon(rho, delta) <= epsilon, 0.0, high)[0] * _INWARD
+    return _bisect(lambda rho: zcdp_epsilon(rho, delta) <= epsilon, 0.0, high)[0] * _inward(epsilon)
 
 
 def choice_epsilon(scale: float) -> float:
@@ -215,6 +214,14 @@ def _bisect(holds: Callable[[float], bool], low: float, high: float) -> tuple[fl
             low = middle
         else:
             high = middle
+
+
+def _inward(epsilon: float) -> float:
+    """Calibrated values step inside the budget by more than the round-off of the way back.
+
+    Both conversions are differences of terms that need not be small, so a tiny epsilon comes back with fewer digits.
+    """
+    return 1 - 4e-12 - 1e-15 / epsilon
 
 
 def _check_delta(delta: float) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from neighbours import SOME_BOUNDS, WILD_ENTRIES, WILD_TARGETS, with_row
 from thresher.budget import Adjacency, Budget, BudgetExceeded
 from thresher.clipping import Bounds, gradient_sensitivity
 from thresher.engines.dense import DenseEngine
@@ -68,33 +69,23 @@ def some_rows(n=12, d=5, loss="squared", seed=0):
 
 
 def movement(release, first, second, *, form="dense", clip=1.0, theta=None, ridge=0.5, **facts):
-    """How far apart the answers about two data sets are, with the same noise, and the sensitivity they state."""
+    """How far apart the answers about two data sets are, with the same noise, and the sensitivity they state.
+
+    Noise and sensitivity of a restricted gradient are in units of the columns' bounds.
+    """
     answers, stated = [], []
     for X, y in (first, second):
         vault = make_vault(FORMS[form](X), y, release, n=len(first[0]), **facts)
         answers.append(ask(vault, release, clip, theta, ridge))
         stated.append(vault.answers[-1].sensitivity)
     assert stated[0] == stated[1], "a sensitivity that depends on the rows is a leak of its own"
-    return float(np.linalg.norm(answers[0] - answers[1])), stated[0]
+    units = vault.problem.units[SUPPORT] if release.question == "restricted gradient" else 1.0
+    return float(np.linalg.norm((answers[0] - answers[1]) / units)), stated[0]
 
 
 def assert_moves_no_further_than_stated(*args, **kwargs):
     moved, stated = movement(*args, **kwargs)
     assert moved <= stated * (1 + 1e-9)
-
-
-def with_row(X, y, row, target, adjacency, at):
-    """A neighbour: one row replaced, or one row added (the public row count stays)."""
-    if adjacency == "add-remove":
-        return np.vstack([X, row]), np.append(y, target)
-    X, y = X.copy(), y.copy()
-    X[at], y[at] = row, target
-    return X, y
-
-
-WILD_ENTRIES = st.sampled_from([0.0, 1.0, -1.0, 0.3, 1e300, -1e300, 1e6, -1e6, 1e-320])
-WILD_TARGETS = {"squared": st.sampled_from([0.0, 0.5, 1e300, -1e300, 1e6]), "logistic": st.sampled_from([0.0, 1.0])}
-SOME_BOUNDS = [Bounds(feature=1.0), Bounds(row=1.0), Bounds(feature=(0.1, 1, 2, 5, 0.3)), Bounds(feature=0.5, row=0.8)]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

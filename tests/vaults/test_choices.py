@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
+from neighbours import SOME_BOUNDS, WILD_ENTRIES, WILD_TARGETS, with_row
 from thresher.budget import Adjacency, Budget, BudgetExceeded
 from thresher.clipping import Bounds, gradient_sensitivity
 from thresher.engines.dense import DenseEngine
@@ -26,13 +27,6 @@ from thresher.vaults import CentralVault
 LOSSES = ["squared", "logistic"]
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
 RANGE = (-1.0, 1.0)
-SOME_BOUNDS = [
-    Bounds(feature=1.0),
-    Bounds(row=1.0),
-    Bounds(feature=(0.1, 1, 2, 5, 0.3)),
-    Bounds(feature=0.5, row=0.8),
-    Bounds(feature=(0.1, 1, 2, 5, 0.3), row=1.2),
-]
 LEVELS = np.array([0.013, 0.31, 0.77, 1.51, 33.3])
 N, D = 12, 5
 
@@ -95,19 +89,6 @@ def movement(question, first, second, *, form="dense", theta=None, clip=1.0, off
 def assert_moves_no_further_than_stated(*args, **kwargs):
     moved, stated = movement(*args, **kwargs)
     assert moved <= stated * (1 + 1e-9)
-
-
-def with_row(X, y, row, target, adjacency, at):
-    """A neighbour: one row replaced, or one row added (the public row count stays)."""
-    if adjacency == "add-remove":
-        return np.vstack([X, row]), np.append(y, target)
-    X, y = X.copy(), y.copy()
-    X[at], y[at] = row, target
-    return X, y
-
-
-WILD_ENTRIES = st.sampled_from([0.0, 1.0, -1.0, 0.3, 1e300, -1e300, 1e6, -1e6, 1e-320])
-WILD_TARGETS = {"squared": st.sampled_from([0.0, 0.5, 1e300, -1e300, 1e6]), "logistic": st.sampled_from([0.0, 1.0])}
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

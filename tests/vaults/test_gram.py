@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
+from neighbours import PER_COLUMN, SOME_BOUNDS, WILD_ENTRIES, with_row
 from thresher.budget import Adjacency, Budget, BudgetExceeded
 from thresher.clipping import Bounds, gradient_sensitivity, gram_sensitivity
 from thresher.engines.dense import DenseEngine
@@ -18,14 +19,6 @@ from thresher.releases import GaussianGram, GaussianMoments, GumbelQuantile
 from thresher.vaults import CentralVault
 
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
-PER_COLUMN = (0.1, 1.0, 2.0, 5.0, 0.3)
-SOME_BOUNDS = [
-    Bounds(feature=1.0),
-    Bounds(row=1.0),
-    Bounds(feature=PER_COLUMN),
-    Bounds(feature=0.5, row=0.8),
-    Bounds(feature=PER_COLUMN, row=1.2),
-]
 LEVELS = np.array([0.013, 0.31, 0.77, 1.51, 33.3])
 N, D = 12, 5
 
@@ -80,18 +73,6 @@ def movement(first, second, *, form="dense", columns=None, norm=1.0, **facts):
 def assert_moves_no_further_than_stated(*args, **kwargs):
     moved, stated = movement(*args, **kwargs)
     assert moved <= stated * (1 + 1e-9)
-
-
-def with_row(X, y, row, target, adjacency, at):
-    """A neighbour: one row replaced, or one row added (the public row count stays)."""
-    if adjacency == "add-remove":
-        return np.vstack([X, row]), np.append(y, target)
-    X, y = X.copy(), y.copy()
-    X[at], y[at] = row, target
-    return X, y
-
-
-WILD_ENTRIES = st.sampled_from([0.0, 1.0, -1.0, 0.3, 1e300, -1e300, 1e6, -1e6, 1e-320])
 
 
 @pytest.mark.parametrize("form", FORMS)

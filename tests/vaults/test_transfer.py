@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 
+from neighbours import SOME_BOUNDS, WILD_ENTRIES, with_row
 from thresher.budget import Adjacency, Budget, BudgetExceeded
 from thresher.clipping import Bounds
 from thresher.plan import Plan, Problem
@@ -55,19 +56,6 @@ def movement(first, second, features, columns, *, form="dense", clip=1.0, ridge=
         stated.append(vault.answers[-1].sensitivity)
     assert stated[0] == stated[1], "a sensitivity that depends on the rows is a leak of its own"
     return float(np.linalg.norm(answers[0] - answers[1])), stated[0]
-
-
-def with_row(X, y, row, target, adjacency, at):
-    """A neighbour: one row replaced, or one row added (the public row count stays)."""
-    if adjacency == "add-remove":
-        return np.vstack([X, row]), np.append(y, target)
-    X, y = X.copy(), y.copy()
-    X[at], y[at] = row, target
-    return X, y
-
-
-WILD_ENTRIES = st.sampled_from([0.0, 1.0, -1.0, 0.3, 1e300, -1e300, 1e6, 1e-320])
-SOME_BOUNDS = [Bounds(feature=1.0), Bounds(row=1.0), Bounds(feature=(0.1, 1, 2, 5, 0.3)), Bounds(feature=0.5, row=0.8)]
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
+from neighbours import WILD_ENTRIES, WILD_TARGETS, with_row
 from thresher.budget import Adjacency, Budget, BudgetExceeded
 from thresher.clipping import Bounds
 from thresher.plan import Plan, Problem
@@ -61,19 +62,6 @@ def movement(first, second, polytope, *, problem, clip=1.0, theta=None, form="de
         stated.append(vault.stated)
     assert stated[0] == stated[1], "a sensitivity that depends on the rows is a leak of its own"
     return float(np.max(np.abs(scores[0] - scores[1]))), stated[0]
-
-
-def with_row(X, y, row, target, adjacency, at):
-    """A neighbour: one row replaced, or one row added (the public row count stays)."""
-    if adjacency == "add-remove":
-        return np.vstack([X, row]), np.append(y, target)
-    X, y = X.copy(), y.copy()
-    X[at], y[at] = row, target
-    return X, y
-
-
-WILD_ENTRIES = st.sampled_from([0.0, 1.0, -1.0, 0.3, 1e300, -1e300, 1e6, -1e6, 1e-320])
-WILD_TARGETS = {"squared": st.sampled_from([0.0, 0.5, 1e300, -1e300, 1e6]), "logistic": st.sampled_from([0.0, 1.0])}
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -126,6 +126,11 @@ def calibrated(problem: Problem, budget: Budget, picks: Release, ridge: float) -
     low, high = 0.0, 1.0
     while not fits(high):
         low, high = high, 2 * high
+        if high > 1e12:  # its Renyi curve is only known up to a largest order, which proves no smaller epsilon
+            raise ValueError(
+                f"epsilon={budget.epsilon:g} is too small for objective perturbation; take a larger one, or another "
+                "algorithm"
+            )
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if fits(middle) else (middle, high)
