@@ -143,7 +143,8 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
     if not budget.private:
         grade, notes = "none", (*notes, "epsilon is infinite: privacy was switched off")
     elif plan.calibration == "printed":
-        grade, notes = "printed", (*notes, f"the printed noise costs epsilon={cost:.6g} by the {method}")
+        price = f"costs epsilon={cost:.6g} by the {method}" if math.isfinite(cost) else "has no finite price"
+        grade, notes = "printed", (*notes, f"the printed noise {price}")
     return Certificate(
         algorithm=plan.algorithm,
         epsilon=budget.epsilon if sound else None,
