@@ -113,7 +113,9 @@ class SparseRegressor(RegressorMixin, _SparseModel):
     target_bound : float or (low, high)
         The target is clipped to [-B, B], or to [low, high]. Required, and public.
     algorithm : str or instance
-        "auto", "dp-ight", "output-perturbation", "ight", or an instance from :mod:`thresher.algorithms`.
+        "auto" (pursuit or dp-ight, by public bounds), "pursuit", "dp-ight", "peeling", "frank-wolfe",
+        "noisy-frank-wolfe", "two-stage", "dpsl-kt", "output-perturbation", "ight" (not private), or an instance from
+        :mod:`thresher.algorithms`.
     adjacency : "replace-one" or "add-remove"
         Which data sets count as neighbours.
     fit_intercept : bool
@@ -133,6 +135,8 @@ class SparseRegressor(RegressorMixin, _SparseModel):
         The model; ``support_`` holds the positions of its nonzero coefficients.
     certificate_, plan_, algorithm_
         What it cost, what was planned, and what ran.
+    auxiliary_
+        With "dpsl-kt": the labelled public data set (rows, labels) that was released.
     """
 
     _loss = "squared"
