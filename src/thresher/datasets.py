@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SparseLaw", "dp_ight_law", "dpsl_kt_law", "public_features"]
+__all__ = ["SparseLaw", "dp_ight_law", "dpsl_kt_law"]
 
 Floats = NDArray[np.float64]
 
@@ -53,19 +53,3 @@ def dp_ight_law(n: int = 1000, d: int = 1000, s: int = 10) -> SparseLaw:
 def dpsl_kt_law(n: int = 800, d: int = 1000, s: int = 10) -> SparseLaw:
     """The sparse linear law of the DPSL-KT paper: entries U(-1, 1)."""
     return SparseLaw(n, d, s, width=1.0)
-
-
-PUBLIC_LAWS = {"uniform": 1 / 3, "signs": 1.0}
-"""Laws of an entry on [-1, 1] and their second moments."""
-
-
-def public_features(law: str, bounds: Floats, columns: NDArray[np.intp], rows: int, seed: int) -> Floats:
-    """``rows`` x ``columns`` public entries: bounds_j times independent draws from the law.
-
-    Column j depends on ``seed`` and j alone, so the columns that are needed can be drawn without the others.
-    """
-    drawn = np.empty((rows, len(columns)), order="F")
-    for at, j in enumerate(columns):
-        entries = np.random.default_rng([seed, int(j)]).uniform(-1, 1, rows)
-        drawn[:, at] = bounds[j] * (np.sign(entries) if law == "signs" else entries)
-    return drawn

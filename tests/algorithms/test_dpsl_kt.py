@@ -10,9 +10,10 @@ from scipy import sparse, stats
 from thresher import Certificate, PrivacyWarning, SparseClassifier, SparseRegressor
 from thresher.accounting import zcdp_rho
 from thresher.algorithms import DPSLKT
+from thresher.auxiliary import public_features
 from thresher.budget import Budget
 from thresher.clipping import Bounds
-from thresher.datasets import dpsl_kt_law, public_features
+from thresher.datasets import dpsl_kt_law
 from thresher.plan import Problem
 from thresher.randomness import NoiseSource
 from thresher.releases import GaussianLabels, GumbelSelection, PrintedLabels

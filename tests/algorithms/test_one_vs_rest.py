@@ -13,7 +13,7 @@ from thresher.budget import Budget, BudgetExceeded
 from thresher.clipping import Bounds
 from thresher.plan import Plan, Problem
 from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient, GaussianMeans, GumbelQuantile
+from thresher.releases import GaussianGradient, GaussianMoments, GumbelQuantile
 from thresher.vaults import CentralVault
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
@@ -179,20 +179,20 @@ def a_vault(release, times=K, adjacency="replace-one", **facts):
 
 
 def test_views_share_one_meter():
-    release = GaussianMeans(1, 1.0)
+    release = GaussianMoments(1, 1.0)
     vault, part = a_vault(release)
     views = [vault.one_against_rest(k, part) for k in range(K)]
     for _ in range(K):
-        views[0].means(release)  # whichever view asks
+        views[0].moments(np.arange(D), release)  # whichever view asks
     for view in views:
         with pytest.raises(BudgetExceeded, match="used up"):
-            view.means(release)
+            view.moments(np.arange(D), release)
     assert len(vault.answers) == K
     assert vault.answers == views[1].answers
 
 
 def test_a_view_answers_no_release_that_only_its_own_plan_lists():
-    vault, part = a_vault(GaussianMeans(1, 1.0))
+    vault, part = a_vault(GaussianMoments(1, 1.0))
     other = GumbelQuantile(1, 1.0)
     view = vault.one_against_rest(0, replace(part, releases=(other,)))
     with pytest.raises(BudgetExceeded, match="not in the plan"):
@@ -201,21 +201,21 @@ def test_a_view_answers_no_release_that_only_its_own_plan_lists():
 
 def test_a_view_of_a_view_shares_the_meter_too_and_is_closed_with_it():
     """A view has one output: there is nothing to view in it."""
-    vault, part = a_vault(GaussianMeans(1, 1.0))
+    vault, part = a_vault(GaussianMoments(1, 1.0))
     view = vault.one_against_rest(0, part)
     with pytest.raises((ValueError, IndexError)):
-        view.one_against_rest(0, part).means(part.releases[0])
+        view.one_against_rest(0, part).moments(np.arange(D), part.releases[0])
 
 
 def test_closing_the_vault_closes_its_views():
-    release = GaussianMeans(1, 1.0)
+    release = GaussianMoments(1, 1.0)
     vault, part = a_vault(release)
     views = [vault.one_against_rest(k, part) for k in range(K)]
     with vault:
-        views[0].means(release)
+        views[0].moments(np.arange(D), release)
     for view in views:
         with pytest.raises(RuntimeError, match="closed"):
-            view.means(release)
+            view.moments(np.arange(D), release)
         assert view._targets.size == view._norms.size == 0
     with pytest.raises(RuntimeError, match="closed"):
         vault.one_against_rest(0, part)
@@ -223,11 +223,11 @@ def test_closing_the_vault_closes_its_views():
 
 
 def test_closing_a_view_leaves_the_others_open():
-    release = GaussianMeans(1, 1.0)
+    release = GaussianMoments(1, 1.0)
     vault, part = a_vault(release)
     first, second = (vault.one_against_rest(k, part) for k in range(2))
     first.close()
-    assert second.means(release).shape == (D,)
+    assert second.moments(np.arange(D), release).shape == (D,)
 
 
 @pytest.mark.parametrize("k", range(K))
@@ -253,18 +253,17 @@ def test_the_target_of_a_view_is_whether_it_is_that_class(k):
 )
 def test_a_view_for_other_public_facts_is_refused(change):
     """They would state a sensitivity that is not the rows'."""
-    vault, part = a_vault(GaussianMeans(1, 1.0))
+    vault, part = a_vault(GaussianMoments(1, 1.0))
     with pytest.raises(ValueError, match="plan is for other public facts"):
         vault.one_against_rest(0, change(part))
 
 
-@pytest.mark.parametrize("question", ["means", "moments", "gram", "restricted gradient", "selection", "quantile"])
+@pytest.mark.parametrize("question", ["moments", "gram", "restricted gradient", "selection", "quantile"])
 def test_a_vault_of_many_outputs_answers_gradients_only(question):
-    release = GaussianMeans(1, 1.0)
+    release = GaussianMoments(1, 1.0)
     vault, _ = a_vault(release)
     theta, some = vault.problem.origin(), np.arange(2)
     ask = {
-        "means": lambda: vault.means(release),
         "moments": lambda: vault.moments(some, release),
         "gram": lambda: vault.gram(some, release, 1.0),
         "restricted gradient": lambda: vault.restricted_gradient(theta, some, release, 1.0),

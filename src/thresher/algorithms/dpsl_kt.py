@@ -13,9 +13,9 @@ from scipy import sparse
 from thresher.accounting import zcdp_rho
 from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip, typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.auxiliary import PUBLIC_LAWS, public_features
 from thresher.budget import Budget, is_whole
 from thresher.clipping import gradient_sensitivity
-from thresher.datasets import PUBLIC_LAWS, public_features
 from thresher.plan import Calibration, Plan, Problem
 from thresher.releases import GaussianLabels, GumbelSelection, PrintedLabels
 from thresher.vaults import CentralVault
