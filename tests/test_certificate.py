@@ -181,6 +181,13 @@ def test_a_step_that_learns_without_a_certificate_is_refused(table):
         combine(pipeline)
 
 
+def test_a_function_that_may_mix_rows_is_refused(table):
+    """scikit-learn says that it needs no fit, but one row may move all the others."""
+    pipeline = make_pipeline(FunctionTransformer(lambda rows: rows - rows.mean(axis=0)), regressor()).fit(*table)
+    with pytest.raises(ValueError, match=r"FunctionTransformer applies a function that may mix rows"):
+        combine(pipeline)
+
+
 @pytest.mark.parametrize("nothing", [(), (FunctionTransformer(),), (make_pipeline("passthrough"),)])
 def test_nothing_to_combine_is_said(nothing):
     with pytest.raises(ValueError, match="nothing to combine"):

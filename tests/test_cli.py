@@ -98,10 +98,10 @@ def test_plan_warns_where_features_drown_and_where_nothing_can_work():
     assert "drown" not in outlook("--n", 100_000, "--epsilon", 1)
     weak = outlook("--n", 400, "--epsilon", 1)
     assert "such features drown" in weak
-    assert "nothing private can work" not in weak
+    assert "nothing here can work" not in weak
     patients = outlook("--n", 62, "--epsilon", 1)
     assert "Even a feature that decides the target alone would drown" in patients
-    assert "With 62 rows nothing private can work" in patients
+    assert "With 62 rows and 5 features nothing here can work" in patients
 
 
 def test_plan_for_many_classes_shares_one_gradient():
@@ -145,6 +145,13 @@ def test_verify_reports_an_accountant_that_is_not_ours(folder, tmp_path):
     record = json.loads(thresher("verify", model, "--json").stdout)
     assert record["ok"]
     assert record["epsilon"] <= 1 <= record["dp_accounting_epsilon"] < 1.2
+
+
+def test_verify_refuses_what_is_no_model(tmp_path):
+    (tmp_path / "list.json").write_text("[1]")
+    refused = thresher("verify", tmp_path / "list.json")
+    assert refused.exit_code == 2
+    assert "neither a model nor a certificate" in refused.stderr
 
 
 def test_demo_runs_and_verifies(tmp_path):

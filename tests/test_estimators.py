@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import warnings
 from dataclasses import replace
@@ -382,3 +383,25 @@ def _labels(make, y):
 
 def _never(*_args, **_kwargs):
     raise AssertionError("a vault was opened")
+
+
+# -- by-products and infinities -----------------------------------------------------------------------------------
+
+
+def test_a_refit_drops_the_by_products_of_the_fit_before(table):
+    """They are not in the new certificate."""
+    X, y = table
+    model = regressor(algorithm="dpsl-kt").fit(X, y)
+    assert model.auxiliary_[1].shape == (len(X),)
+    assert not hasattr(model.set_params(algorithm="pursuit").fit(X, y), "auxiliary_")
+
+
+@pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
+@pytest.mark.parametrize("make", [regressor, classifier])
+def test_a_model_without_privacy_can_be_saved_and_loaded(make, table, tmp_path):
+    X, y = table
+    model = make(epsilon=math.inf).fit(X, _labels(make, y))
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert loaded.epsilon == math.inf
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))

@@ -92,9 +92,13 @@ class Certificate:
         for entry in self.releases:
             release = release_from_dict(entry["release"])
             total += release.cost()
+            if (entry["question"], entry["noise"]) != (release.question, release.noise):
+                problems.append(f"{release!r} is listed as a {entry['question']} with {entry['noise']} noise")
             problems += _problems_of(release, entry["answers"], self._part_of(entry))
         if not (is_whole(self.n_samples) and self.n_samples >= 1):
             problems.append(f"n_samples={self.n_samples!r} is not a number of rows")
+        if self.grade not in get_args(Grade):
+            problems.append(f"grade {self.grade!r} is none of {', '.join(get_args(Grade))}")
         if self.epsilon is not None and self.grade == "none":
             problems.append("grade 'none' promises nothing, yet an epsilon is stated")
         if not self.releases:
@@ -239,8 +243,13 @@ def _certificates(fit: Any) -> list[Certificate]:
     for steps in ("steps", "transformers_", "transformer_list"):
         if hasattr(fit, steps):
             return [certificate for step in getattr(fit, steps) for certificate in _certificates(step[1])]
-    if hasattr(fit, "__sklearn_tags__") and not get_tags(fit).requires_fit:  # it learns nothing from the rows
-        return []
+    if hasattr(fit, "__sklearn_tags__") and not get_tags(fit).requires_fit:  # it learns nothing from the rows ...
+        if getattr(fit, "func", None) is None:
+            return []
+        raise ValueError(  # ... unless it is a function of the user's, which may look at all of them at once
+            f"{type(fit).__name__} applies a function that may mix rows, so no total can be stated; transform the rows "
+            "before the pipeline if it treats each on its own, or combine the certificates themselves"
+        )
     raise ValueError(
         f"{type(fit).__name__} has no certificate, so what it learnt from the rows is not private and no total can be "
         "stated; replace it by a private step, or combine the certificates themselves if it learnt nothing"
@@ -265,7 +274,7 @@ def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: C
     """Answers that the release does not pay for: too many, or too little noise for the clip that was in force."""
     counts = [answer["count"] for answer in answers]
     problems = []
-    if not all(isinstance(count, int) and count > 0 for count in counts) or sum(counts) > release.times:
+    if not all(is_whole(count) and count > 0 for count in counts) or sum(counts) > release.times:
         problems.append(f"{release!r} pays for {release.times} answers; listed are {counts}")
     if release.multiplier == 0:
         return problems

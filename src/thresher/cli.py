@@ -79,7 +79,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             warnings.showwarning = _one_line_warning  # type: ignore[assignment]
             try:
                 function(*args, **kwargs)
-            except (ValueError, TypeError, BudgetExceeded, OSError) as error:
+            except (ValueError, TypeError, ArithmeticError, BudgetExceeded, OSError) as error:
                 typer.echo(f"thresher: {' '.join(str(error).split())}", err=True)
                 raise typer.Exit(2) from None
 
@@ -222,6 +222,8 @@ def verify(
 ) -> None:
     """Recompute the privacy cost of a model from its listed releases alone; exit status 1 if the claim fails."""
     record = json.loads(model.read_text())
+    if not isinstance(record, dict):
+        raise ValueError(f"{model} holds neither a model nor a certificate; give a file written by thresher fit")
     certificate = Certificate.from_dict(record.get("certificate", record))
     check = certificate.verify()
     opinion = certificate.second_opinion()
@@ -367,7 +369,8 @@ def show_outlook(problem: Problem, budget: Budget) -> None:
         out.print("More rows, a larger epsilon, a smaller sparsity or tighter bounds help.")
     if least > 1:
         out.print(f"Even a feature that decides the target alone would drown: noise {least:.2g} times its signal.")
-        out.print(f"With {problem.n} rows nothing private can work at this epsilon; do not spend it.")
+        few = f"With {problem.n} rows and {problem.sparsity} features"
+        out.print(f"{few} nothing here can work at this epsilon; do not spend it.")
 
 
 def show_coefficients(model: Any, truth: Any = None) -> None:

@@ -49,6 +49,8 @@ class _SparseModel(PrivateFit):
         """Write the model and its certificate as plain JSON."""
         check_is_fitted(self, "certificate_")
         params = {**self.get_params(), "algorithm": self.algorithm_, "random_state": None}
+        if not np.isfinite(params["epsilon"]):
+            params["epsilon"] = str(params["epsilon"])  # JSON knows no infinity
         model = {
             "format": "thresher-model-1",
             "class": type(self).__name__,
@@ -285,7 +287,7 @@ def load_model(path: str | Path) -> SparseRegressor | SparseClassifier:
     if not isinstance(model, dict) or model.get("format") != "thresher-model-1":
         raise ValueError(f"{path} is not a model file written by thresher's save(); its 'format' is missing or unknown")
     known = {cls.__name__: cls for cls in (SparseRegressor, SparseClassifier)}
-    estimator: Any = known[model["class"]](**model["params"])
+    estimator: Any = known[model["class"]](**{**model["params"], "epsilon": float(model["params"]["epsilon"])})
     values = np.atleast_2d(np.asarray(model["coefficients"], dtype=np.float64))
     coefficients = np.zeros((len(values), model["n_features"]))
     coefficients[:, model["support"]] = values

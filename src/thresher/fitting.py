@@ -72,7 +72,9 @@ class PrivateFit(BaseEstimator):
         if self.random_state is not None:
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
         _warn_about(plan)
-        self.__dict__.pop("certificate_", None)  # from here on the old model is gone: an interrupted fit leaves none
+        # from here on the old model and its by-products are gone: an interrupted fit leaves none
+        for name in ("certificate_", *self.__dict__.pop("_published", ())):
+            self.__dict__.pop(name, None)
         with (
             answers_bar(plan, enabled=self.verbose > 0) as watch,
             CentralVault(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
@@ -84,8 +86,9 @@ class PrivateFit(BaseEstimator):
         if not certificate.verify():
             raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
         self._keep(theta, plan)
-        for name, value in published.items():
-            setattr(self, f"{name}_", value)
+        self._published = [f"{name}_" for name in published]
+        for name, value in zip(self._published, published.values(), strict=True):
+            setattr(self, name, value)
         self.plan_ = plan
         self.algorithm_ = plan.algorithm
         self.certificate_ = certificate

@@ -32,9 +32,9 @@ def noise_over_signal(problem: Problem, budget: Budget) -> float:
 
 
 def noise_over_largest_signal(problem: Problem, budget: Budget) -> float:
-    """The same for a feature that decides the target alone: no law of the data has a larger score.
+    """The same for a feature that decides the target alone, among s picks: no law of the data has a larger score.
 
-    Above 1 nothing private can work on so few rows.
+    Above 1 no algorithm here can work on so few rows at this sparsity.
     """
     if not budget.private:
         return 0.0

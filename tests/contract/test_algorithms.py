@@ -324,6 +324,10 @@ CUNNING = {
     "negative clip": replaced(first_answer, "clip", -1.0),
     "grade none": replaced(lambda data: data, "grade", "none"),
     "no releases": replaced(lambda data: data, "releases", []),
+    "another grade": replaced(lambda data: data, "grade", "certified"),
+    "a count that is no number": replaced(first_answer, "count", True),
+    "another question": replaced(lambda data: data["releases"][0], "question", "quantile"),
+    "another noise": replaced(lambda data: data["releases"][0], "noise", "gumbel"),
 }
 
 

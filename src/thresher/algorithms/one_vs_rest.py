@@ -18,6 +18,8 @@ __all__ = ["OneVsRest"]
 
 Floats = NDArray[np.float64]
 
+INWARD = 1 - 1e-12  # K parts that add up to the whole must not exceed it by round-off
+
 
 @dataclass(frozen=True)
 class OneVsRest:
@@ -51,10 +53,11 @@ class OneVsRest:
     def _part(self, problem: Problem, budget: Budget) -> Plan:
         """The plan of one class: as much epsilon as K such plans may have together."""
         one, classes = replace(problem, loss="logistic", outputs=1), problem.outputs
-        low, high = budget.epsilon / classes, budget.epsilon
-        plan = self.each.plan(one, replace(budget, epsilon=low, delta=budget.delta / classes))
+        plan = self.each.plan(one, replace(budget, epsilon=budget.epsilon / classes, delta=budget.delta / classes))
         if not budget.private or plan.calibration == "printed":
             return plan
+        low, high = budget.epsilon / classes * INWARD, budget.epsilon
+        plan = self.each.plan(one, replace(budget, epsilon=low, delta=budget.delta / classes))
         for _ in range(12):  # basic composition always fits, K-fold composition by the accountant allows more
             middle = math.sqrt(low * high)
             larger = self.each.plan(one, replace(budget, epsilon=middle))

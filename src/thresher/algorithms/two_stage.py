@@ -27,6 +27,8 @@ JACOBIAN_SHARE = 0.4
 LEAST_RIDGE, LEAST_RIDGE_WITHOUT_NOISE = 1e-4, 1e-6
 """Over the largest curvature of a row: enough for the minimiser to be found so precisely that it costs no accuracy."""
 
+LARGEST_EXPONENT = 700.0  # of what a float can hold
+
 TOLERANCE_FACTOR = 10.0
 """sd_per_tolerance over sd_per_sensitivity: where the search stopped costs 1 % of what the tilt costs."""
 
@@ -101,7 +103,7 @@ def default_ridge(problem: Problem, budget: Budget, picks: Release) -> float:
     steepest = problem.curvature * problem.norm_in_units(problem.sparsity) ** 2
     if not budget.private:
         return LEAST_RIDGE_WITHOUT_NOISE * steepest
-    ratio = math.expm1(JACOBIAN_SHARE * _left(budget, picks))
+    ratio = math.expm1(min(JACOBIAN_SHARE * _left(budget, picks), LARGEST_EXPONENT))
     return max(steepest / (problem.n * ratio), LEAST_RIDGE * steepest)
 
 
@@ -110,7 +112,7 @@ def calibrated(problem: Problem, budget: Budget, picks: Release, ridge: float) -
     ratio = curvature_ratio(problem, np.append(np.arange(problem.sparsity), problem.d), ridge)
     if not budget.private:
         return PerturbedMinimiser(1, 0.0, ratio, 0.0)
-    least = ratio * ridge / math.expm1(_left(budget, picks))
+    least = ratio * ridge / math.expm1(min(_left(budget, picks), LARGEST_EXPONENT))
     if not ridge > least:
         raise ValueError(
             f"ridge={ridge:g} leaves nothing of epsilon={budget.epsilon:g} for the noise; "
