@@ -82,7 +82,8 @@ class _Walk:
         energy = float(np.sum(gradient[: problem.width] ** 2)) - problem.width * self.sd**2
         steps = np.full(problem.dimension, min(self.longest, self.hope / energy) if energy > 0 else self.longest)
         if problem.intercept:
-            steps[problem.width :] = 2 / problem.intercept_column**2  # its curvature is at most the column squared
+            # half of what its largest curvature allows: its noise is not averaged away
+            steps[problem.width :] = 0.5 / (problem.curvature * problem.intercept_column**2)
         return steps
 
     def _corrected(self, gradient: Floats) -> Floats:
