@@ -31,7 +31,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-SMALLEST, LARGEST = 1e-100, 1e100  # of bounds and clips: outside, squares under- or overflow and norms lie
+SMALLEST, LARGEST = 1e-100, 1e100  # of clips: outside, squares under- or overflow and norms lie
+SMALLEST_BOUND, LARGEST_BOUND = 1e-40, 1e40  # so that clips, ridges and radii that follow from bounds stay inside that
 _REPRESENTABLE = 1e300  # larger entries (or infinite ones: sums of duplicates) count as this, so that norms stay finite
 
 
@@ -60,7 +61,7 @@ class Bounds:
         if self.target is not None:
             low, high = map(float, self.target)
             object.__setattr__(self, "target", (low, high))
-            if not (max(abs(low), abs(high)) <= LARGEST and high - low >= SMALLEST):
+            if not (max(abs(low), abs(high)) <= LARGEST_BOUND and high - low >= SMALLEST_BOUND):
                 raise ValueError(
                     f"target_bound={self.target!r} must be a positive number or a pair (low, high) with low < high, "
                     "from public knowledge about the target"
@@ -187,9 +188,9 @@ def _ratio(bound: float, norms: Floats) -> Floats:
 
 def _checked(name: str, value: float) -> float:
     """``value`` as a plain float, in a range whose squares and ratios a double can hold."""
-    if not (isinstance(value, Real) and SMALLEST <= value <= LARGEST):
+    if not (isinstance(value, Real) and SMALLEST_BOUND <= value <= LARGEST_BOUND):
         raise ValueError(
             f"{name}={value!r} must be a positive finite number, taken from public knowledge "
-            f"(and from {SMALLEST:g} to {LARGEST:g})"
+            f"(and from {SMALLEST_BOUND:g} to {LARGEST_BOUND:g})"
         )
     return float(value)
