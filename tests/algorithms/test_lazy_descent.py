@@ -169,7 +169,7 @@ def test_the_intercept_has_a_step_of_its_own():
     facts = problem(intercept=True, outputs=3)
     walk = walk_of(facts, 5, 1e-3)
     walk.step(np.ones(facts.dimension))
-    np.testing.assert_allclose(walk.steps[facts.width :], 2 / facts.intercept_column**2)
+    np.testing.assert_allclose(walk.steps[facts.width :], 0.5 / (facts.curvature * facts.intercept_column**2))
 
 
 EXTREMES = {
