@@ -164,13 +164,15 @@ class Cost:
     @classmethod
     def pure_dp(cls, epsilon: float, times: int = 1) -> Cost:
         """``times`` releases, each epsilon-DP: epsilon^2/2-zCDP each (Bun and Steinke 2016, Prop. 1.4)."""
-        rho = epsilon * epsilon / 2
-        return cls(math.inf, times * rho, times * epsilon, tuple(times * np.minimum(rho * ORDERS, epsilon)))
+        return cls._pure(epsilon, epsilon * epsilon / 2, times)
 
     @classmethod
     def bounded_range(cls, epsilon: float, times: int = 1) -> Cost:
         """``times`` exponential mechanisms, each epsilon-DP and epsilon^2/8-zCDP (Cesar and Rogers 2021)."""
-        rho = epsilon * epsilon / 8
+        return cls._pure(epsilon, epsilon * epsilon / 8, times)
+
+    @classmethod
+    def _pure(cls, epsilon: float, rho: float, times: int) -> Cost:
         return cls(math.inf, times * rho, times * epsilon, tuple(times * np.minimum(rho * ORDERS, epsilon)))
 
     @classmethod

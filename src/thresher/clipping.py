@@ -86,6 +86,10 @@ class Bounds:
         entries: Floats = np.minimum(np.broadcast_to(feature, d), np.inf if self.row is None else self.row)
         return entries
 
+    def largest_entry(self, d: int) -> float:
+        """What no clipped entry of any of ``d`` columns exceeds in magnitude."""
+        return float(self.entries(d).max())
+
 
 # -- clips ------------------------------------------------------------------------------------------------------
 

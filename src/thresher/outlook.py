@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 
-from thresher.accounting import gaussian_mu, zcdp_rho
+from thresher.accounting import zcdp_rho
+from thresher.algorithms.pursuit import PICKS
 from thresher.budget import Budget
+from thresher.clipping import gradient_sensitivity
 from thresher.plan import Problem
+from thresher.releases import GaussianGradient, GumbelSelection
 
 __all__ = ["noise_over_largest_signal", "noise_over_signal"]
 
 # A clipped Gaussian target keeps 0.8 of its correlation with a feature, and uniform entries have 0.58 of their bound
-# as deviation; pursuit spends about half of its budget on picks.
-CORRELATION_KEPT, DEVIATION, ON_PICKS = 0.8, 0.58, 0.55
+# as deviation.
+CORRELATION_KEPT, DEVIATION = 0.8, 0.58
 
 
 def noise_over_signal(problem: Problem, budget: Budget) -> float:
@@ -26,7 +29,7 @@ def noise_over_signal(problem: Problem, budget: Budget) -> float:
         return 0.0
     spread = math.log(max(problem.d / problem.sparsity, math.e))
     score = CORRELATION_KEPT * DEVIATION / math.sqrt(problem.sparsity)
-    picks = _pick_noise(problem, budget, ON_PICKS) * spread / score
+    picks = _pick_noise(problem, budget, PICKS) * spread / score
     isotropic = CORRELATION_KEPT / math.sqrt(problem.sparsity * problem.d)  # of a row's norm
     return min(picks, _gradient_noise(problem, budget) * math.sqrt(2 * spread) / isotropic)
 
@@ -39,7 +42,7 @@ def noise_over_largest_signal(problem: Problem, budget: Budget) -> float:
     if not budget.private:
         return 0.0
     spread = math.log(max(problem.d, math.e))
-    largest_entry = float(problem.bounds.entries(problem.d).max()) / problem.bounds.row_norm(problem.d)
+    largest_entry = problem.bounds.largest_entry(problem.d) / problem.bounds.row_norm(problem.d)
     whole = _gradient_noise(problem, budget) * math.sqrt(2 * spread) / largest_entry
     return min(_pick_noise(problem, budget, 1.0) * spread, whole)
 
@@ -47,9 +50,11 @@ def noise_over_largest_signal(problem: Problem, budget: Budget) -> float:
 def _pick_noise(problem: Problem, budget: Budget, share: float) -> float:
     """The Gumbel scale of s picks on scores of clipped residuals, over the clip, columns in units."""
     rho = share * zcdp_rho(budget.epsilon, budget.delta)
-    return budget.adjacency.contributions * math.sqrt(problem.sparsity / (2 * rho)) / problem.n
+    release = GumbelSelection.for_rho(rho, picks=problem.sparsity)
+    return release.multiplier * gradient_sensitivity(1.0, problem.n, budget.adjacency)
 
 
 def _gradient_noise(problem: Problem, budget: Budget) -> float:
     """The Gaussian deviation on one coordinate of a gradient, over a row's clip, all rounds taken together."""
-    return budget.adjacency.contributions / (problem.n * gaussian_mu(budget.epsilon, budget.delta))
+    release = GaussianGradient.calibrated(budget, times=1)
+    return release.multiplier * gradient_sensitivity(1.0, problem.n, budget.adjacency)

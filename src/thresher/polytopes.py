@@ -93,7 +93,7 @@ class _OnAxes(_Hull):
         return self.radius
 
     def _reach(self, bounds: Bounds, d: int) -> float:
-        return self.radius * float(bounds.entries(d).max())
+        return self.radius * bounds.largest_entry(d)
 
 
 @dataclass(frozen=True)

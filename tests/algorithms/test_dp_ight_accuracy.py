@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy import sparse
 
+from texts import tf_idf
 from thresher import SparseClassifier, SparseRegressor
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")  # the papers' delta of 0.01 is too large
@@ -50,15 +50,9 @@ def test_where_noise_drowns_the_signal_the_model_is_near_zero_on_the_dpsl_kt_law
 @pytest.fixture(scope="module")
 def imdb(data_dir):
     """Unit tf-idf rows of the movie reviews: training rows and labels, test rows and labels."""
-    idf = np.load(data_dir / "imdb_train.npz")["idf"].astype(float)
-    parts = []
-    for part in ("train", "test"):
-        path = data_dir / f"imdb_{part}.npz"
-        X = sparse.csr_array(sparse.load_npz(path), dtype=np.float64)
-        X.data = (1 + np.log(X.data)) * idf[X.indices]
-        X.data /= np.repeat(np.maximum(sparse.linalg.norm(X, axis=1), 1e-12), np.diff(X.indptr))
-        parts += [X, np.load(path)["y"]]
-    return parts
+    X, X_test = tf_idf(data_dir, "imdb")
+    y, y_test = (np.load(data_dir / f"imdb_{part}.npz")["y"] for part in ("train", "test"))
+    return X, y, X_test, y_test
 
 
 @pytest.mark.parametrize(("epsilon", "promised"), [(1.0, 0.72), (2.0, 0.78), (4.0, 0.81), (8.0, 0.82)])

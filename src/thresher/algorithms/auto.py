@@ -46,7 +46,7 @@ def choose(problem: Problem) -> tuple[Pursuit | DPIGHT, str]:
     """The algorithm for a problem, and the reason in words."""
     if problem.outputs > 1:
         return DPIGHT(), f"auto chose dp-ight: one gradient serves all {problem.outputs} classes"
-    picks = float(problem.bounds.entries(problem.d).max()) * math.sqrt(problem.sparsity)
+    picks = problem.bounds.largest_entry(problem.d) * math.sqrt(problem.sparsity)
     row = problem.bounds.row_norm(problem.d)
     noise = f"noise of order {picks:.3g} (largest entry times sqrt(sparsity)) against {row:.3g} (norm of a row)"
     if picks < AHEAD * row:

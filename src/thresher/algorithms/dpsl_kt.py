@@ -137,7 +137,7 @@ class DPSLKT:
 
     def _printed_plan(self, problem: Problem, budget: Budget) -> Plan:
         rows = self._rows(problem, problem.d, at_least=problem.n)  # the paper's m = n
-        bound = float(np.max(problem.entry_bounds[: problem.d]))
+        bound = problem.bounds.largest_entry(problem.d)
         gamma = self.gamma or (bound if problem.loss == "logistic" else math.sqrt(problem.sparsity) * bound**2)
         beta = self._beta(bound)
         ridge = 0.0 if self.printed_mu else float(self.ridge or printed_ridge(gamma, problem, budget))

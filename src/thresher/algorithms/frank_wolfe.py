@@ -111,7 +111,7 @@ def residual_clip(problem: Problem) -> float:
 
 def default_radius(problem: Problem, q: float = 1.0) -> float:
     """The l_q norm of s equal coefficients that make a typical margin of columns uniform within [-K, K]."""
-    coefficient = typical_margin(problem) * math.sqrt(3 / problem.sparsity) / largest_entry(problem)
+    coefficient = typical_margin(problem) * math.sqrt(3 / problem.sparsity) / problem.bounds.largest_entry(problem.d)
     return coefficient * math.pow(problem.sparsity, 1 / q)
 
 
@@ -131,18 +131,13 @@ def default_rounds(
 
 def spread(problem: Problem) -> float:
     """The size of an entry of isotropic rows at their bound over the largest entry there can be."""
-    return problem.bounds.row_norm(problem.d) / math.sqrt(problem.d) / largest_entry(problem)
-
-
-def largest_entry(problem: Problem) -> float:
-    """max_j K_j, the intercept's column apart."""
-    return float(problem.bounds.entries(problem.d).max())
+    return problem.bounds.row_norm(problem.d) / math.sqrt(problem.d) / problem.bounds.largest_entry(problem.d)
 
 
 def printed_scale(
     rounds: int, clip: float, problem: Problem, polytope: L1Ball | Simplex | Polytope, budget: Budget
 ) -> float:
     """L1 ||C||_1 sqrt(8 T log(1/delta)) / (n epsilon), with L1 = clip * max_j K_j: residuals are clipped."""
-    lipschitz = clip * largest_entry(problem)
+    lipschitz = clip * problem.bounds.largest_entry(problem.d)
     root = math.sqrt(8 * rounds * math.log(1 / budget.delta))
     return lipschitz * polytope.norm * root / (problem.n * budget.epsilon)

@@ -13,7 +13,6 @@ from thresher.accounting import zcdp_rho
 from thresher.algorithms.curvature import GramCurvature, MomentCurvature
 from thresher.algorithms.defaults import check_rounds
 from thresher.budget import Budget, is_whole
-from thresher.clipping import gradient_sensitivity, gram_sensitivity
 from thresher.plan import INTERCEPT_ENTRY, Plan, Problem
 from thresher.releases import (
     GaussianGram,
@@ -146,8 +145,7 @@ class _Path:
         chosen = self.vault.selection(self.theta, self.picks[stage], self.clip, excluded=taken)
         self.support = np.append(self.support, chosen)
         if self.moments:
-            sd = self.moments[stage].multiplier * self._sensitivity(math.sqrt(len(chosen)) / 2)
-            self.curvature.add(self.vault.moments(chosen, self.moments[stage]), sd)
+            self.curvature.add(self.vault.moments(chosen, self.moments[stage]), self._last_noise())
 
     def move(self, stage: int) -> None:
         """theta <- theta - H^-1 gradient on the chosen columns and the intercept; what may be noise becomes zero."""
@@ -160,7 +158,7 @@ class _Path:
         clip = self.vault.quantile("gradient norms", self.q, levels, self.theta, self.quantile, support)
         gradient = self.vault.restricted_gradient(self.theta, support, release, clip) / units
         H = self.curvature.matrix()
-        sd = release.multiplier * self._sensitivity(clip)
+        sd = self._last_noise()
         now, gradient = self._cut_back(self.theta[support] * units, gradient, sd)
         step = self.damping / self._flattened() * np.linalg.inv(H)
         values = now - step @ gradient
@@ -193,8 +191,7 @@ class _Path:
 
     def _ask_gram(self, release: Release, norm: float) -> None:
         clip = self.vault.quantile("row norms", 0.9, norm * LEVELS, self.theta, self.quantile, self.support)
-        sd = release.multiplier * gram_sensitivity(clip**2, self.problem.n, self.vault.plan.budget.adjacency)
-        self.curvature.add(self.vault.gram(self.support, release, clip), sd)
+        self.curvature.add(self.vault.gram(self.support, release, clip), self._last_noise())
 
     def _flattened(self) -> float:
         """The loss's curvature in a margin where residuals above the median are clipped: the part that are not."""
@@ -202,8 +199,9 @@ class _Path:
             return self.problem.curvature
         return min(1.0, self.q + math.log(len(LEVELS)) * self.quantile.multiplier / self.problem.n)
 
-    def _sensitivity(self, clip: float) -> float:
-        return gradient_sensitivity(clip, self.problem.n, self.vault.plan.budget.adjacency)
+    def _last_noise(self) -> float:
+        """The scale of the noise in the last answer, which is public."""
+        return self.vault.answers[-1].scale
 
 
 def default_stages(problem: Problem, rho: float) -> int:

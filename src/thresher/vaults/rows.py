@@ -77,8 +77,7 @@ class Rows:
 
     def one_against_rest(self, output: int, plan: Plan) -> Self:
         """The same rows with "is it class ``output``" for a target, answering ``plan`` on this vault's meter."""
-        if self._engine is None:
-            raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
+        self._open()
         one = replace(self.problem, loss="logistic", outputs=1)  # of other facts, sensitivities would be understated
         if (plan.problem, plan.budget.adjacency) != (one, self._plan.budget.adjacency):
             raise ValueError("plan is for other public facts than this vault's; plan for one output of its problem")
@@ -114,8 +113,7 @@ class Rows:
 
     def _charge(self, question: str, release: Release, clip: float, theta: Floats) -> Engine:
         """Refuse what cannot be answered, then pay; only after this may a row be touched."""
-        if self._engine is None:
-            raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
+        engine = self._open()
         if not SMALLEST <= clip <= (LARGEST if release.multiplier > 0 else math.inf):
             raise ValueError(
                 f"clip={clip!r} must be a number from {SMALLEST:g} to {LARGEST:g}: it is what bounds the sensitivity"
@@ -127,6 +125,11 @@ class Rows:
         if self.problem.outputs > 1 and question != "gradient":
             raise ValueError(f"a {question} is answered for one output at a time; ask one_against_rest(k) instead")
         self._meter.charge(release, question)
+        return engine
+
+    def _open(self) -> Engine:
+        if self._engine is None:
+            raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
         return self._engine
 
     def _check_support(self, support: Indices) -> None:
