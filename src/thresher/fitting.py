@@ -15,7 +15,7 @@ from thresher.budget import Adjacency, Budget, PrivacyWarning
 from thresher.certificate import certify
 from thresher.clipping import Bounds
 from thresher.plan import Plan, Problem
-from thresher.progress import answers_bar
+from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
 from thresher.tables import without_values
 from thresher.vaults import CentralVault
@@ -75,8 +75,9 @@ class PrivateFit(BaseEstimator):
         # from here on the old model and its by-products are gone: an interrupted fit leaves none
         for name in ("certificate_", *self.__dict__.pop("_published", ())):
             self.__dict__.pop(name, None)
+        questions = sum(release.times for release in plan.releases)
         with (
-            answers_bar(plan, enabled=self.verbose > 0) as watch,
+            progress_bar(plan.algorithm, questions, enabled=self.verbose > 0) as watch,
             CentralVault(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
         ):
             theta = algorithm.run(vault)

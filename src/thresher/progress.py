@@ -1,18 +1,16 @@
-"""A progress bar over a plan's answers; silent unless asked for and on a terminal."""
+"""A progress bar; silent unless asked for and on a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from thresher.plan import Plan
-
-__all__ = ["answers_bar"]
+__all__ = ["progress_bar"]
 
 
 @contextmanager
-def answers_bar(plan: Plan, *, enabled: bool) -> Iterator[Callable[[], None]]:
-    """A callable to be called once per answer."""
+def progress_bar(title: str, total: int, *, enabled: bool) -> Iterator[Callable[[], None]]:
+    """A callable to be called once for each of ``total`` steps."""
     if not enabled:
         yield lambda: None
         return
@@ -21,5 +19,5 @@ def answers_bar(plan: Plan, *, enabled: bool) -> Iterator[Callable[[], None]]:
 
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(plan.algorithm, total=sum(release.times for release in plan.releases))
+        task = bar.add_task(title, total=total)
         yield lambda: bar.advance(task)

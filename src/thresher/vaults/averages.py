@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.clipping import gram_sensitivity, residual_limits
+from thresher.clipping import gram_sensitivity
 from thresher.releases import Release
 from thresher.vaults.rows import Rows, margins_of
 
@@ -37,7 +37,7 @@ class Averages(Rows):
         self._check_support(support)
         engine = self._charge("restricted gradient", release, clip, theta)
         columns, units = self._restricted(engine, support)
-        value = self._mean_gradient(columns, margins_of(engine, theta), residual_limits(columns.row_norms(), clip))
+        value = self._mean_gradient(columns, margins_of(engine, theta), self._limits_of(columns.row_norms(), clip))
         return self._noised_average(value, release, clip) * units
 
     def moments(self, columns: Indices, release: Release) -> Floats:
@@ -54,7 +54,7 @@ class Averages(Rows):
         self._check_support(support)
         engine = self._charge("gram", release, clip, self.problem.origin())
         columns, _ = self._restricted(engine, support)
-        matrix = columns.gram(residual_limits(columns.row_norms(), float(norm))) / self.problem.n
+        matrix = columns.gram(self._limits_of(columns.row_norms(), float(norm))) / self.problem.n
         at = np.triu_indices(len(support))
         weights = np.where(at[0] == at[1], 1.0, math.sqrt(2))  # off the diagonal an entry stands for two
         sensitivity = gram_sensitivity(clip, self.problem.n, self._plan.budget.adjacency)

@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.clipping import residual_limits
 from thresher.plan import Problem
 from thresher.releases import Release
 from thresher.vaults.minimise import minimise_strongly_convex
@@ -43,7 +42,7 @@ class Perturbation(Minimisers):
             raise ValueError(f"clip={clip!r}: the search for the minimiser needs a finite scale, even without noise")
         whole = self._charge("perturbed minimiser", release, clip, self.problem.origin())
         engine, units = self._restricted(whole, support)
-        limits = residual_limits(engine.row_norms(), clip)
+        limits = self._limits_of(engine.row_norms(), clip)
         sensitivity = self._mean_sensitivity(clip)
         tilt, scale = self._noise.gaussian(np.zeros(len(support)), sensitivity, release.multiplier)
         tolerance, off = self._precision(support, clip, ridge, scale)

@@ -49,13 +49,13 @@ class Rows:
         self.published: dict[str, Any] = {}
         """By-products of a run that may leave with the model: public, or computed from answers alone."""
         self._loss = LOSSES[self.problem.loss]
-        rows = clip_rows(X, self.problem.bounds)
+        rows, targets = self._clipped(X, np.asarray(y, dtype=np.float64))
         if noise.hardened:  # dense BLAS products round a row differently depending on where it stands; these do not
             rows = sparse.csc_array(rows)
         self._engine: Engine | None = engine_for(rows, self.problem.intercept_column)
-        self._targets = clip_targets(np.asarray(y, dtype=np.float64), self.problem.bounds) - self.problem.target_centre
+        self._targets = targets - self.problem.target_centre
         self._norms = self._engine.row_norms()
-        self._limits = lru_cache(maxsize=1)(lambda clip: residual_limits(self._norms, clip))  # one clip is usual
+        self._limits = lru_cache(maxsize=1)(lambda clip: self._limits_of(self._norms, clip))  # one clip is usual
 
     @property
     def plan(self) -> Plan:
@@ -127,6 +127,14 @@ class Rows:
         self._meter.charge(release, question)
         return engine
 
+    def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
+        """Rows and targets as the public bounds let them in."""
+        return clip_rows(X, self.problem.bounds), clip_targets(y, self.problem.bounds)
+
+    def _limits_of(self, norms: Floats, clip: float) -> Floats:
+        """The residuals, or factors, that keep rows of these norms within l2 norm ``clip``."""
+        return residual_limits(norms, clip)
+
     def _open(self) -> Engine:
         if self._engine is None:
             raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
@@ -171,25 +179,35 @@ class Rows:
 
     def _noised(self, value: Floats, release: Release, clip: float, sensitivity: float, error: float) -> Floats:
         """The way out of every number: noise as planned, scaled by the sensitivity, and an entry in the record."""
-        if release.noise == "l2-laplace":
-            scale = release.multiplier * sensitivity
-            answer = value + self._noise.l2_laplace(scale, value.size)
-        else:
-            answer, scale = self._noise.gaussian(value, sensitivity, release.multiplier, error)
+        answer, scale = self._added(value, release.noise, sensitivity, release.multiplier, error)
         self._record(release, clip, sensitivity, scale)
         return answer
+
+    def _added(
+        self, value: Floats, noise: str, sensitivity: float, multiplier: float, error: float = 0.0
+    ) -> tuple[Floats, float]:
+        """``value`` plus noise of the named law, and the noise's scale."""
+        if noise == "l2-laplace":
+            scale = multiplier * sensitivity
+            return value + self._noise.l2_laplace(scale, value.size), scale
+        return self._noise.gaussian(value, sensitivity, multiplier, error)
 
     def _chosen(
         self, scores: Floats, picks: int, release: Release, clip: float, sensitivity: float, error: float
     ) -> Indices:
         """The way out of every choice: the largest noisy scores, in order of position, and an entry in the record."""
-        if release.noise == "laplace":
-            scale = release.multiplier * sensitivity if release.multiplier > 0 else 0.0
-            chosen = np.array([np.argmax(scores + self._noise.laplace(scale, scores.size))])
-        else:
-            chosen, scale = self._noise.gumbel_top(scores, picks, sensitivity, release.multiplier, error)
+        chosen, scale = self._top(scores, picks, release.noise, sensitivity, release.multiplier, error)
         self._record(release, clip, sensitivity, scale)
         return chosen
+
+    def _top(
+        self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
+    ) -> tuple[Indices, float]:
+        """The positions of the largest scores plus noise of the named law, and the noise's scale."""
+        if noise == "laplace":
+            scale = multiplier * sensitivity if multiplier > 0 else 0.0
+            return np.array([np.argmax(scores + self._noise.laplace(scale, scores.size))]), scale
+        return self._noise.gumbel_top(scores, picks, sensitivity, multiplier, error)
 
     def _record(self, release: Release, clip: float, sensitivity: float, scale: float) -> None:
         if release.multiplier > 0 and not 0 < scale < math.inf:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.clipping import SMALLEST, residual_limits
+from thresher.clipping import SMALLEST
 from thresher.engines import Engine
 from thresher.releases import PrintedLabels, Release
 from thresher.vaults.minimisers import Minimisers
@@ -42,7 +42,7 @@ class Transfer(Minimisers):
         _check_features(features, len(columns))
         whole = self._charge("labels", release, clip, self.problem.origin())
         engine, units = self._restricted(whole, columns)
-        limits = residual_limits(engine.row_norms(), clip)
+        limits = self._limits_of(engine.row_norms(), clip)
         row_norm = self.problem.norm_in_units(int(np.sum(columns < self.problem.d)))
         penalty = np.where(columns < self.problem.d, float(l1), 0.0)
         phi, moved = self._certified_minimiser(engine, limits, clip, ridge, row_norm, penalty)
@@ -60,7 +60,7 @@ class Transfer(Minimisers):
         whole = self._charge("printed labels", release, math.inf, self.problem.origin())
         engine, units = self._restricted(whole, np.arange(self.problem.dimension))
         phi = self._hard_thresholded(engine, ridge / units**2, rounds)
-        answer, sd = self._noise.gaussian(features @ (phi / units), 1.0, release.sd)
+        answer, sd = self._added(features @ (phi / units), release.noise, 1.0, release.sd)
         self._record(release, math.inf, math.inf, sd)
         return answer
 

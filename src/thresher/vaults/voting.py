@@ -41,13 +41,17 @@ class Voting(Rows):
         if picks > d:
             raise ValueError(f"picks={picks} of only {d} columns; ask for fewer")
         engine = self._charge("votes", release, 1.0, self.problem.origin())
-        labels = self._noise.uniform_integers(blocks, len(self._targets))
+        labels = self._blocks(blocks)
         counts = np.zeros(d)
         units = self.problem.entry_bounds[:d]
         for block, rows in enumerate(engine.parts(labels, blocks)):
             targets = self._targets[labels == block] / self.problem.target_radius
             counts[ballot(rows[:, :d], units, targets, s, self.problem.intercept)] += 1
         return self._chosen(counts, picks, release, 1.0, 1.0, error=0.0)
+
+    def _blocks(self, blocks: int) -> NDArray[np.int64]:
+        """Each row's block, drawn anew."""
+        return self._noise.uniform_integers(blocks, len(self._targets))
 
 
 def ballot(rows: Any, units: Floats, targets: Floats, most: int, intercept: bool) -> Indices:

@@ -1,0 +1,347 @@
+"""The game of an audit: a coin chooses one of two neighbouring data sets, the attacker guesses which from the outcome.
+
+Played many times, with the rule for guessing fixed before the runs that are counted: from algebra, or on runs that are
+not counted. :mod:`thresher.audit.bounds` turns the counts into a lower bound on epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.algorithms import Algorithm, resolve
+from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
+from thresher.audit.pairs import Pair
+from thresher.audit.parallel import in_parallel
+from thresher.audit.witness import Witness
+from thresher.budget import Budget, PrivacyWarning, is_whole
+from thresher.plan import Plan
+from thresher.randomness import NoiseSource
+from thresher.vaults import CentralVault
+
+__all__ = ["AuditResult", "Claim", "Event", "Suspect", "audit"]
+
+Floats = NDArray[np.float64]
+Bits = NDArray[np.int64]
+
+LEARNING = 0.25  # of the runs: where the rule for guessing is learnt; the others are counted
+CHUNK = 250  # runs done in one go; fixed, so that the number of processes changes nothing
+THRESHOLDS = 40  # tried on each side
+GAUSSIAN = "if the release is Gaussian: one mu describes the whole trade-off between the two data sets"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """(epsilon, delta)-DP as somebody claims it; delta may be 0."""
+
+    epsilon: float
+    delta: float = 0.0
+
+    @classmethod
+    def of(cls, claimed: Any) -> Claim:
+        """From a :class:`~thresher.Budget`, a pair (epsilon, delta), or a number for pure epsilon-DP."""
+        if isinstance(claimed, Claim):
+            return claimed
+        if isinstance(claimed, Budget):
+            return cls(claimed.epsilon, claimed.delta)
+        try:
+            epsilon, delta = (float(claimed), 0.0) if np.ndim(claimed) == 0 else map(float, claimed)
+        except (TypeError, ValueError):
+            raise ValueError(f"claimed={claimed!r} must be a Budget, a pair (epsilon, delta), or an epsilon") from None
+        if not (0 < epsilon < math.inf and 0 <= delta < 1):
+            raise ValueError(f"claimed={claimed!r}: epsilon must be positive and finite, delta from 0 to below 1")
+        return cls(epsilon, delta)
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """An algorithm over a vault or a noise source of another class than the library's: a copy to be tested."""
+
+    algorithm: Algorithm
+    vault: type[CentralVault] = CentralVault
+    noise: type[NoiseSource] = NoiseSource
+
+
+@dataclass(frozen=True)
+class Event:
+    """The rule for guessing: the second data set if score >= high, the first if score < low, else neither."""
+
+    low: float
+    high: float
+
+    def counts(self, coins: Bits, scores: Floats) -> tuple[int, int]:
+        """Right and wrong guesses."""
+        second, first = scores >= self.high, scores < self.low
+        right = np.sum(second & (coins == 1)) + np.sum(first & (coins == 0))
+        return int(right), int(np.sum(second) + np.sum(first) - right)
+
+    def __str__(self) -> str:
+        sides = []
+        if self.high < math.inf:
+            sides.append(f"second if the score is at least {self.high:.4g}")
+        if self.low > -math.inf:
+            sides.append(f"first if it is below {self.low:.4g}")
+        return ", ".join(sides) or "no guess"
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What an audit found: with the stated confidence, epsilon at the claimed delta is above ``epsilon_lower``."""
+
+    target: str
+    pair: str
+    claimed_epsilon: float
+    delta: float
+    epsilon_lower: float
+    mu_lower: float | None
+    confidence: float
+    event: Event
+    right: int
+    wrong: int
+    counted: int
+    runs: int
+    assumption: str | None
+    seconds: float
+
+    @property
+    def violated(self) -> bool:
+        """Whether the claim is disproved."""
+        return self.epsilon_lower > self.claimed_epsilon
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, ready for JSON."""
+        rule = {name: value if math.isfinite(value) else str(value) for name, value in asdict(self.event).items()}
+        return {**asdict(self), "event": rule, "violated": self.violated}
+
+    def __str__(self) -> str:
+        claim = f"({self.claimed_epsilon:g}, {self.delta:g})" if self.delta else f"{self.claimed_epsilon:g}"
+        verdict = "VIOLATED" if self.violated else "not disproved"
+        return (
+            f"{self.target} on {self.pair}: claimed {claim}, epsilon is above {self.epsilon_lower:.3f} "
+            f"with confidence {self.confidence:g}: {verdict} ({self.right} of {self.right + self.wrong} guesses right)"
+        )
+
+
+def audit(
+    target: str | Algorithm | Suspect | Callable[..., Any] | Any,
+    pair: Pair,
+    *,
+    claimed: Any,
+    runs: int = 10_000,
+    confidence: float = 0.99,
+    gaussian: bool | None = None,
+    random_state: int | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    name: str | None = None,
+) -> AuditResult:
+    """Try to prove false that ``target`` is differentially private as ``claimed``.
+
+    Parameters
+    ----------
+    target : algorithm, estimator, or function
+        An algorithm (its name, or an instance from :mod:`thresher.algorithms`) is planned for ``pair.problem`` and the
+        claimed budget, and attacked with all its answers in view: the score is the privacy loss itself. An estimator is
+        cloned, seeded through its ``random_state`` and fitted; what is seen is ``coef_`` and ``intercept_``. A function
+        is called as ``target(X, y, seed)`` and may return any number or array of a fixed size.
+    pair : Pair
+        Neighbouring data sets; see :mod:`thresher.audit.pairs`.
+    claimed : Budget, (epsilon, delta) or epsilon
+        What is to be disproved. A bare number is a claim of pure epsilon-DP.
+    runs : int
+        How often the game is played. Where the rule for guessing has to be learnt, a quarter of the runs goes there and
+        is not counted.
+    confidence : float
+        A sound mechanism is flagged with at most the chance that is left of 1.
+    gaussian : bool
+        Turn the counts into mu of Gaussian DP, which is far sharper at a small delta, and state the assumption.
+        Default: for algorithms whose releases are all Gaussian.
+    random_state : int
+        Makes the audit repeatable, whatever ``n_jobs`` is. n_jobs, verbose: as in scikit-learn.
+    name : str
+        How the result calls the target.
+    """
+    claim = Claim.of(claimed)
+    _check(pair, runs, confidence)
+    started = time.perf_counter()
+    suspect, plan = _planned(target, pair, claim)
+    play: Callable[..., tuple[Bits, list[Any]]]
+    if suspect is not None:
+        play, arguments = _hear_run, (suspect, plan, pair)
+        gaussian = math.isfinite(plan.cost.mu_squared) if gaussian is None else gaussian
+    else:
+        play, arguments = _see_run, (_fit_of(target), pair)
+    coins, outcomes = _play(play, arguments, runs, random_state, n_jobs, verbose, title := name or _name(target))
+    known = suspect is not None and gaussian  # the privacy loss of a Gaussian release: guess by its sign
+    learning = 0 if known else int(LEARNING * runs)
+    scores = _scores(pair, suspect is not None, coins, outcomes, learning)
+    event = Event(0.0, 0.0) if known else _best_event(coins[:learning], scores[:learning], runs, claim, confidence, gaussian)
+    right, wrong = event.counts(coins[learning:], scores[learning:])
+    counted, mu = runs - learning, None
+    if gaussian:
+        lower, mu = gaussian_epsilon_lower(right, counted, claim.delta, confidence)
+    else:
+        lower = float(epsilon_lower(right, wrong, counted, claim.delta, confidence))
+    return AuditResult(
+        target=title, pair=pair.name, claimed_epsilon=claim.epsilon, delta=claim.delta, epsilon_lower=lower, mu_lower=mu,
+        confidence=confidence, event=event, right=right, wrong=wrong, counted=counted, runs=runs,
+        assumption=GAUSSIAN if gaussian else None, seconds=time.perf_counter() - started,
+    )  # fmt: skip
+
+
+# -- playing ----------------------------------------------------------------------------------------------------
+
+
+def _play(
+    play: Callable[..., tuple[Bits, list[Any]]], arguments: tuple[Any, ...], runs: int, random_state: int | None,
+    n_jobs: int | None, verbose: int, title: str,
+) -> tuple[Bits, list[Any]]:  # fmt: skip
+    sizes = [min(CHUNK, runs - start) for start in range(0, runs, CHUNK)]
+    seeds: list[int | None] = [None] * len(sizes)
+    if random_state is not None:
+        seeds = [int(word) for word in np.random.SeedSequence(random_state).generate_state(len(sizes))]
+    tasks = [(*arguments, size, seed) for size, seed in zip(sizes, seeds, strict=True)]
+    parts = in_parallel(play, tasks, title=f"audit {title}", n_jobs=n_jobs, verbose=verbose)
+    return np.concatenate([coins for coins, _ in parts]), [outcome for _, part in parts for outcome in part]
+
+
+def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | None) -> tuple[Bits, list[float]]:
+    """Coins and, for each run, how much more likely the second data set makes everything that was answered."""
+    vault: Any = Witness
+    if suspect.vault is not CentralVault:
+        vault = type("WitnessOf" + suspect.vault.__name__, (Witness, suspect.vault), {})
+    noise = suspect.noise(seed)
+    coins = noise.uniform_integers(2, runs)
+    scores = []
+    for coin in coins:
+        ours, theirs = (pair.second, pair.first) if coin else (pair.first, pair.second)
+        with vault(*ours, plan, noise) as live:
+            suspect.algorithm.run(live)
+        with vault(*theirs, plan, noise, script=live.said) as other:
+            suspect.algorithm.run(other)
+        loss = live.log_likelihood - other.log_likelihood
+        scores.append(loss if coin else -loss)
+    return coins, scores
+
+
+def _see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -> tuple[Bits, list[Any]]:
+    """Coins and, for each run, what the function returned, or the pair's score of it."""
+    noise = NoiseSource(seed)
+    coins = noise.uniform_integers(2, runs)
+    seeds = noise.uniform_integers(2**31, runs)
+    outcomes = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        for coin, run_seed in zip(coins, seeds, strict=True):
+            outcome = fit(*(pair.second if coin else pair.first), int(run_seed))
+            outcomes.append(np.ravel(np.asarray(outcome, dtype=np.float64)) if pair.score is None else pair.score(outcome))
+    return coins, outcomes
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """An estimator as a function: what its model shows."""
+
+    estimator: Any
+
+    def __call__(self, X: Any, y: Any, seed: int) -> Floats:
+        from sklearn.base import clone
+
+        model = clone(self.estimator)
+        if "random_state" in model.get_params():
+            model.set_params(random_state=seed)
+        model.fit(X, y)
+        return np.concatenate([np.ravel(model.coef_), np.ravel(model.intercept_)])
+
+
+# -- guessing ---------------------------------------------------------------------------------------------------
+
+
+def _scores(pair: Pair, heard: bool, coins: Bits, outcomes: list[Any], learning: int) -> Floats:
+    if heard or pair.score is not None:
+        return np.asarray(outcomes, dtype=np.float64)
+    if len({outcome.size for outcome in outcomes}) > 1:
+        raise ValueError("the function returned arrays of different sizes; return a fixed number of values")
+    return _learnt_scores(np.vstack(outcomes), coins[:learning])
+
+
+def _learnt_scores(outcomes: Floats, coins: Bits) -> Floats:
+    """The linear score that best separates the outcomes of the runs that are not counted.
+
+    Beside every value it may use whether that value is zero, which is how a support gives itself away.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    outcomes = np.clip(np.nan_to_num(outcomes), -1e100, 1e100)
+    features = np.hstack([outcomes, outcomes != 0])
+    if len(np.unique(coins)) < 2:
+        raise ValueError(f"runs={4 * len(coins)} is too few to learn from; play at least a few hundred times")
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(features[: len(coins)], coins)
+    scores: Floats = model.decision_function(features)
+    return scores
+
+
+def _best_event(coins: Bits, scores: Floats, runs: int, claim: Claim, confidence: float, gaussian: bool | None) -> Event:
+    """The rule that would have given the highest bound on these runs, which are not counted."""
+    levels = np.unique(np.quantile(scores, np.linspace(0, 1, 2 * THRESHOLDS + 1), method="nearest"))
+    if gaussian:
+        rules = [Event(level, level) for level in levels]
+        return max(rules, key=lambda rule: rule.counts(coins, scores)[0])
+    highs, lows = np.append(levels, np.inf), np.append(-np.inf, levels)
+    at_least = np.array([[np.sum((scores >= t) & (coins == coin)) for t in highs] for coin in (0, 1)])
+    below = np.array([[np.sum((scores < t) & (coins == coin)) for t in lows] for coin in (0, 1)])
+    right, wrong = at_least[1][:, None] + below[0], at_least[0][:, None] + below[1]
+    bounds = epsilon_lower(right, wrong, len(scores), claim.delta, confidence)
+    bounds[lows > highs[:, None]] = -1.0
+    i, j = np.unravel_index(int(np.argmax(bounds)), bounds.shape)
+    return Event(float(lows[j]), float(highs[i]))
+
+
+# -- what is audited --------------------------------------------------------------------------------------------
+
+
+def _planned(target: Any, pair: Pair, claim: Claim) -> tuple[Suspect, Plan] | tuple[None, None]:
+    """An algorithm and its plan for the claimed budget; nothing for estimators and functions."""
+    if isinstance(target, str):
+        target = resolve(target)
+    suspect = target if isinstance(target, Suspect) else Suspect(target)
+    if not (hasattr(suspect.algorithm, "plan") and hasattr(suspect.algorithm, "run")):
+        return None, None
+    if pair.problem is None:
+        raise ValueError(f"pair {pair.name!r} has no problem: give the public facts an algorithm is planned for")
+    budget = Budget(claim.epsilon, claim.delta or np.finfo(float).tiny, pair.adjacency)
+    return suspect, suspect.algorithm.plan(pair.problem, budget)
+
+
+def _fit_of(target: Any) -> Callable[..., Any]:
+    if hasattr(target, "fit") and hasattr(target, "get_params"):
+        return _Fitted(target)
+    if callable(target) and not isinstance(target, type):
+        return target  # type: ignore[no-any-return]
+    raise ValueError(
+        f"target={target!r} must be an algorithm or its name, an estimator, or a function of (X, y, seed)"
+    )
+
+
+def _name(target: Any) -> str:
+    if isinstance(target, Suspect):
+        target = target.algorithm
+    return target if isinstance(target, str) else getattr(target, "name", None) or getattr(target, "__name__", None) or type(target).__name__
+
+
+def _check(pair: Pair, runs: int, confidence: float) -> None:
+    if not isinstance(pair, Pair):
+        raise ValueError(f"pair={pair!r} must be a Pair, for example one of thresher.audit.pairs")
+    if not (is_whole(runs) and runs >= 100):
+        raise ValueError(f"runs={runs!r} must be a whole number of at least 100")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence!r} must lie strictly between 0 and 1; 0.99 is usual")

@@ -1,0 +1,206 @@
+"""Neighbouring data sets, each as far apart as a mechanism's sensitivity allows.
+
+Rows that matter lie far outside the public bounds: a vault that clips brings them to the worst case, one that forgets
+to clip is caught. All other rows are there to put the answers where they tell most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from thresher.budget import Adjacency
+from thresher.clipping import Bounds
+from thresher.plan import Problem
+
+__all__ = [
+    "Pair",
+    "all_ones",
+    "ballots",
+    "full_row",
+    "label_ends",
+    "mirrored_row",
+    "one_rises",
+    "orthogonal_rows",
+    "ranks",
+    "support_flip",
+]
+
+Floats = NDArray[np.float64]
+Rows = tuple[Any, Any]
+
+WILD = 1e3
+"""How far outside its bound a row lies that a clip has to deal with."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring data sets (X, y), the public facts an algorithm is given about them, and a score.
+
+    ``score`` turns what a mechanism released into a number that is larger the more it looks like ``second``. Without
+    one, algorithms are scored by the privacy loss of all their answers, and other mechanisms by what separates their
+    outcomes in the runs that are not counted.
+    """
+
+    name: str
+    first: Rows
+    second: Rows
+    problem: Problem | None = None
+    adjacency: Adjacency = Adjacency.REPLACE_ONE
+    score: Callable[[Any], float] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        if self.adjacency is Adjacency.REPLACE_ONE:
+            self._check_replaced()
+        else:
+            self._check_removed()
+
+    def _check_replaced(self) -> None:
+        counts = [len(y) for _, y in (self.first, self.second)]
+        if counts[0] != counts[1] or self.first[0].shape != self.second[0].shape:
+            raise ValueError(f"pair {self.name!r}: replace-one neighbours have the same shape, not {counts} rows")
+        differ = _rows_that_differ(self.first, self.second)
+        if len(differ) != 1:
+            raise ValueError(f"pair {self.name!r}: replace-one neighbours differ in one row, these in {len(differ)}")
+
+    def _check_removed(self) -> None:
+        more, less = sorted((self.first, self.second), key=lambda rows: -len(rows[1]))
+        n = len(less[1])
+        if len(more[1]) != n + 1:
+            raise ValueError(f"pair {self.name!r}: add-remove neighbours have {n} and {n + 1} rows, not {len(more[1])}")
+        for left_out in range(n + 1):
+            kept = np.delete(np.arange(n + 1), left_out)
+            if not len(_rows_that_differ((more[0][kept], np.asarray(more[1])[kept]), less)):
+                return
+        raise ValueError(f"pair {self.name!r}: taking one row out of the larger data set does not give the smaller one")
+
+
+def _rows_that_differ(one: Rows, other: Rows) -> NDArray[np.intp]:
+    X, Z = (sparse.csr_array(rows[0]) for rows in (one, other))
+    unlike = np.diff(sparse.csr_array(X != Z).indptr) > 0
+    return np.flatnonzero(unlike | (np.asarray(one[1]) != np.asarray(other[1])))
+
+
+# -- pairs ------------------------------------------------------------------------------------------------------
+
+
+def mirrored_row(
+    loss: str = "squared", n: int = 100, d: int = 4, sparsity: int = 2, adjacency: str = "replace-one"
+) -> Pair:
+    """One row of features at their bounds with the highest target, or the lowest (add-remove: or no such row).
+
+    All other rows are zero. So the row's clipped gradient is all there is, of full length and, with the other target,
+    of the opposite sign: gradients, minimisers and labels move by exactly their sensitivity as long as the residual
+    stays clipped, and so do the scores of all vertices of an l1 ball.
+    """
+    X, y = np.zeros((n, d)), np.zeros(n)
+    X[0] = WILD
+    low, high = (-WILD, WILD) if loss == "squared" else (0.0, 1.0)
+    low_y, high_y = y.copy(), y.copy()
+    low_y[0], high_y[0] = low, high
+    first = (X, low_y) if Adjacency(adjacency) is Adjacency.REPLACE_ONE else (X[1:], y[1:])
+    problem = _problem(n, d, sparsity, loss)
+    return Pair(f"mirrored row, {loss}", first, (X, high_y), problem, Adjacency(adjacency))
+
+
+def one_rises(loss: str = "squared", n: int = 100, d: int = 8, sparsity: int = 1) -> Pair:
+    """One column's score goes up and all others go down, by as much as one row can move them.
+
+    Eight rows of ones put all scores at the same height. In the last row the first column has the other sign; with the
+    target's sign flipped, one score rises and seven fall. An exponential mechanism chooses the first column rarely, and
+    the ratio of its chances comes close to e^epsilon; with two columns it would only reach e^(epsilon/2).
+    """
+    X, y = np.zeros((n, d)), np.zeros(n)
+    low, high = (-WILD, WILD) if loss == "squared" else (0.0, 1.0)
+    X[:8], y[:8] = WILD, high
+    X[8], y[8] = -WILD, low
+    X[8, 0] = WILD
+    risen = y.copy()
+    risen[8] = high
+    return Pair(f"one rises, {loss}", (X, y), (X, risen), _problem(n, d, sparsity, loss))
+
+
+def support_flip(n: int = 801, d: int = 10) -> Pair:
+    """Erratum E-5: (n+1)/2 rows say "column 0" and the others "column 1", or one fewer does.
+
+    The best model with one feature jumps from one column to the other: its distance does not shrink with n, so no
+    noise of order 1/n hides it (DPSL-KT, Theorem 4.3).
+    """
+    half = (n + 1) // 2
+    X = np.zeros((n, d))
+    X[:half, 0] = X[half:, 1] = 1.0
+    moved = X.copy()
+    moved[half - 1, :2] = 0.0, 1.0
+    y = np.ones(n)
+    return Pair("support flip", (X, y), (moved, y), _problem(n, d, 1, "squared"))
+
+
+def orthogonal_rows(n: int = 10, d: int = 3) -> Pair:
+    """One row along the first column or along the second: a Gram matrix moves by sqrt(2) clips, its sensitivity."""
+    X, Z = np.zeros((n, d)), np.zeros((n, d))
+    X[0, 0] = Z[0, 1] = WILD
+    return Pair("orthogonal rows", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, d, 1, "squared"))
+
+
+def full_row(n: int = 10, d: int = 3) -> Pair:
+    """One row of zeros or of features at their bounds: second moments move by sqrt(d)/n, their sensitivity."""
+    X = np.zeros((n, d))
+    Z = X.copy()
+    Z[0] = WILD
+    return Pair("full row", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, d, 1, "squared"))
+
+
+def ranks(n: int = 40) -> Pair:
+    """One target moves from the lowest value to the highest, and the rank of every level between them falls by one.
+
+    Two targets lie in the middle. So levels below it have one rank too few for the median and levels above it one too
+    many: the first become worse by one, the others better by one, which is all a score can move.
+    """
+    half = n // 2 - 1
+    y = np.repeat([-1.0, 0.0, 1.0], [half, 2, half])
+    moved = y.copy()
+    moved[0] = 1.0
+    X = np.zeros((n, 1))
+    return Pair("ranks", (X, y), (X, moved), _problem(n, 1, 1, "squared"))
+
+
+def ballots(d: int = 8) -> Pair:
+    """One row of the only block decides whether it votes for the first column alone or for all the others.
+
+    The others explain targets of 0.15; beside a row that the first column explains with a target of 1 they fall below
+    the Lasso's penalty of a fifth of the largest correlation.
+    """
+    X, y = np.eye(d), np.full(d, 0.15)
+    Z, z = X.copy(), y.copy()
+    X[0], y[0] = 0.0, 0.0
+    z[0] = 1.0
+    return Pair("ballots", (X, y), (Z, z), _problem(d, d, d - 1, "squared"))
+
+
+def label_ends(largest: float) -> Pair:
+    """Erratum E-12: one person's label at either end of its range, which that person alone randomises."""
+    X = np.ones((1, 1))
+    return Pair("label ends", (X, np.array([-largest])), (X, np.array([largest])))
+
+
+def all_ones(n: int = 100, d: int = 104) -> Pair:
+    """Erratum E-22: one row of norm 1 along the diagonal, or its negative.
+
+    The diagonal is where independent noise on every coordinate is weakest against an l2 sensitivity.
+    """
+    X = np.zeros((n, d))
+    X[0] = -1 / math.sqrt(d)
+    return Pair("all-ones direction", (X, np.zeros(n)), (-X, np.zeros(n)))
+
+
+def _problem(n: int, d: int, sparsity: int, loss: str) -> Problem:
+    """Features within 1, targets within [-1, 1], no intercept: it would share the noise and hide the row."""
+    bounds = Bounds(feature=1.0, target=(-1.0, 1.0) if loss == "squared" else None)
+    return Problem(n, d, sparsity, loss, bounds, intercept=False)

@@ -1,0 +1,26 @@
+"""Many independent runs over the cores, with one progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from joblib import Parallel, delayed
+
+from thresher.progress import progress_bar
+
+__all__ = ["in_parallel"]
+
+Result = TypeVar("Result")
+
+
+def in_parallel(
+    task: Callable[..., Result], arguments: Sequence[tuple[Any, ...]], *, title: str, n_jobs: int | None, verbose: int
+) -> list[Result]:
+    """task(*a) for each a of ``arguments``, in their order, whatever the number of processes."""
+    with progress_bar(title, len(arguments), enabled=verbose > 0) as advance:
+        results = []
+        for result in Parallel(n_jobs=n_jobs, return_as="generator")(delayed(task)(*a) for a in arguments):
+            results.append(result)
+            advance()
+    return results

@@ -1,0 +1,175 @@
+"""Every question a vault answers, asked once, on the data sets that lie furthest apart for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thresher.accounting import gaussian_mu
+from thresher.audit import pairs
+from thresher.audit.game import Claim
+from thresher.audit.pairs import Pair
+from thresher.budget import Budget
+from thresher.plan import Plan, Problem
+from thresher.polytopes import L1Ball, Polytope
+from thresher.releases import (
+    GaussianGradient,
+    GaussianGram,
+    GaussianLabels,
+    GaussianMinimiser,
+    GaussianMoments,
+    GaussianRestrictedGradient,
+    GumbelQuantile,
+    GumbelSelection,
+    GumbelVertex,
+    GumbelVotes,
+    L2LaplaceMinimiser,
+    PerturbedMinimiser,
+    Release,
+)
+from thresher.vaults import CentralVault
+from thresher.vaults.perturbation import curvature_ratio
+
+__all__ = ["QUESTIONS", "Probe", "Question"]
+
+GAUSSIAN_CLAIM = Claim(1.0, 1e-5)
+PURE_CLAIM = Claim(1.0)
+CLIP, RIDGE = 0.5, 10.0  # of a residual; a ridge that keeps every residual clipped
+
+
+@dataclass(frozen=True)
+class Probe:
+    """An algorithm that asks one question and returns its answer."""
+
+    name: str
+    release: Release
+    ask: Callable[[CentralVault, Release], Any]
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        """The release as it is. Its price is compared with the claim by the test of this file, not by the plan."""
+        return Plan(self.name, problem, Budget(math.inf, budget.delta, budget.adjacency), (self.release,))
+
+    def run(self, vault: CentralVault) -> Any:
+        return self.ask(vault, self.release)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A probe, the pair it is most sensitive to, and what its release claims."""
+
+    probe: Probe
+    pair: Pair
+    claim: Claim
+
+
+def _gaussian(kind: type[Any]) -> Any:
+    return kind(1, 1 / gaussian_mu(GAUSSIAN_CLAIM.epsilon, GAUSSIAN_CLAIM.delta))
+
+
+def _gumbel(kind: type[Any], **picks: int) -> Any:
+    return kind(1, 2 / PURE_CLAIM.epsilon, **picks)
+
+
+def _row_clip(vault: CentralVault) -> float:
+    """The l2 clip with which residuals of a row at its bound are clipped at CLIP."""
+    return CLIP * math.sqrt(vault.problem.d)
+
+
+def _gradient(vault: CentralVault, release: Release) -> Any:
+    return vault.gradient(vault.problem.origin(), release, _row_clip(vault))
+
+
+def _restricted_gradient(vault: CentralVault, release: Release) -> Any:
+    return vault.restricted_gradient(vault.problem.origin(), np.array([0, 2]), release, CLIP * math.sqrt(2))
+
+
+def _moments(vault: CentralVault, release: Release) -> Any:
+    return vault.moments(np.arange(vault.problem.d), release)
+
+
+def _gram(vault: CentralVault, release: Release) -> Any:
+    return vault.gram(np.arange(vault.problem.d), release, norm=1.0)
+
+
+def _minimiser(vault: CentralVault, release: Release) -> Any:
+    return vault.minimiser(release, _row_clip(vault), RIDGE)
+
+
+def _labels(vault: CentralVault, release: Release) -> Any:
+    columns = np.arange(vault.problem.d)
+    return vault.labels(np.ones((2, len(columns))), columns, release, _row_clip(vault), RIDGE)
+
+
+def _perturbed_minimiser(vault: CentralVault, release: Release) -> Any:
+    return vault.perturbed_minimiser(np.arange(vault.problem.d), release, _row_clip(vault), RIDGE)
+
+
+def _selection(vault: CentralVault, release: Release) -> Any:
+    return vault.selection(vault.problem.origin(), release, CLIP)
+
+
+def _votes(vault: CentralVault, release: Release) -> Any:
+    return vault.votes(release, blocks=1)
+
+
+def _quantile(vault: CentralVault, release: Release) -> Any:
+    """Eight times as many levels below the middle as above: those above are chosen rarely, as in :func:`one_rises`."""
+    levels = np.concatenate([np.linspace(-0.9, -0.1, 160), np.linspace(0.1, 0.9, 20)])
+    return vault.quantile("targets", 0.5, levels, vault.problem.origin(), release)
+
+
+def _vertex(vault: CentralVault, release: Release) -> Any:
+    return vault.vertex(vault.problem.origin(), release, Polytope(np.eye(vault.problem.d)), CLIP)
+
+
+def _signed_vertex(vault: CentralVault, release: Release) -> Any:
+    return vault.vertex(vault.problem.origin(), release, L1Ball(1.0), CLIP)
+
+
+def _perturbed() -> Question:
+    """Its price, an RDP curve, is least loose where mu is above 1 and delta is not small."""
+    pair = pairs.mirrored_row(n=20, d=1, sparsity=1)
+    ratio = curvature_ratio(_of(pair), np.arange(1), RIDGE)
+    release = PerturbedMinimiser(1, 1 / 1.3, ratio, 1000.0)
+    claim = Claim(release.cost().epsilon(0.05)[0], 0.05)
+    return Question(Probe("perturbed minimiser", release, _perturbed_minimiser), pair, claim)
+
+
+def _of(pair: Pair) -> Problem:
+    assert pair.problem is not None  # noqa: S101
+    return pair.problem
+
+
+def _questions() -> dict[str, Question]:
+    row, rises = pairs.mirrored_row(n=20), pairs.one_rises(n=20)
+    gaussian = {
+        "gradient": (GaussianGradient, _gradient, row),
+        "restricted gradient": (GaussianRestrictedGradient, _restricted_gradient, row),
+        "moments": (GaussianMoments, _moments, pairs.full_row()),
+        "gram": (GaussianGram, _gram, pairs.orthogonal_rows()),
+        "minimiser": (GaussianMinimiser, _minimiser, pairs.mirrored_row(n=20, d=2, sparsity=1)),
+        "labels": (GaussianLabels, _labels, pairs.mirrored_row(n=20, d=2, sparsity=1)),
+    }
+    pure = {
+        "pure minimiser": (L2LaplaceMinimiser(1, 1.0), _minimiser, pairs.mirrored_row(n=20, d=1, sparsity=1)),
+        "selection": (_gumbel(GumbelSelection, picks=1), _selection, rises),
+        "votes": (_gumbel(GumbelVotes, picks=1), _votes, pairs.ballots()),
+        "quantile": (_gumbel(GumbelQuantile), _quantile, pairs.ranks()),
+        "vertex": (_gumbel(GumbelVertex), _vertex, rises),
+        "signed vertex": (_gumbel(GumbelVertex), _signed_vertex, row),
+    }
+    found = {
+        name: Question(Probe(name, _gaussian(kind), ask), pair, GAUSSIAN_CLAIM)
+        for name, (kind, ask, pair) in gaussian.items()
+    }
+    found |= {
+        name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
+    }
+    return {**found, "perturbed minimiser": _perturbed()}
+
+
+QUESTIONS = _questions()

@@ -1,0 +1,143 @@
+"""A vault with an auditor's ear: every answer it gives, and how likely its rows make what was said.
+
+The strongest attacker a guarantee speaks of knows both data sets, sees every answer, and compares how likely each
+makes them. All algorithms are deterministic given the answers, so the same questions can be put to the other data set:
+its vault is handed the answers that were given (the *script*) in place of noise of its own. The difference of the two
+log-likelihoods is the privacy loss of the run, the best score there is (Neyman and Pearson).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from thresher.plan import Plan
+from thresher.randomness import NoiseSource
+from thresher.releases import Release
+from thresher.vaults import CentralVault
+
+__all__ = ["Said", "Witness", "log_chance_of_top"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+LOG_TIMES = np.arange(-60.0, 6.0, 0.25)  # the trapezoidal rule in log t, whose integrand is analytic
+TIMES = np.exp(LOG_TIMES)
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer, the scale of its noise and, for numbers, what these rows would have answered without noise."""
+
+    answer: Any
+    scale: float
+    value: Floats | None = None
+
+
+class Witness(CentralVault):
+    """Answers as its vault does or, given a ``script``, says what stands there; adds up how likely its rows make that.
+
+    The score must be a function of what was released and of nothing else that depends on the coin. So the likelihood is
+    computed from the answers alone, in the same way whether they were drawn here or scripted. Blocks of rows, which are
+    drawn without looking at the data, are part of the script: their proof holds even for those who know them.
+    """
+
+    def __init__(
+        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, script: Iterable[Said] | None = None
+    ) -> None:
+        super().__init__(X, y, plan, noise)
+        self._script = None if script is None else iter(script)
+        self.said: list[Said] = []
+        self._log_likelihoods: list[float] = []  # a list, so that one-against-rest views add to the same
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of everything said so far under these rows, up to a constant that all data sets share."""
+        return math.fsum(self._log_likelihoods)
+
+    def _added(
+        self, value: Floats, noise: str, sensitivity: float, multiplier: float, error: float = 0.0
+    ) -> tuple[Floats, float]:
+        if self._script is None:
+            answer, scale = super()._added(value, noise, sensitivity, multiplier, error)
+        else:
+            said = next(self._script)
+            answer, scale = said.answer, said.scale
+        off = answer - value
+        size = float(np.linalg.norm(off)) / scale
+        self._hear(Said(answer.copy(), scale, value), -size if noise == "l2-laplace" else -size * size / 2)
+        return answer.copy(), scale
+
+    def _top(
+        self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
+    ) -> tuple[Indices, float]:
+        if self._script is None:
+            chosen, scale = super()._top(scores, picks, noise, sensitivity, multiplier, error)
+        else:
+            said = next(self._script)
+            chosen, scale = said.answer, said.scale
+        chance = log_chance_of_first if noise == "laplace" else log_chance_of_top
+        self._hear(Said(chosen, scale), chance(chosen, scores / scale))
+        return chosen, scale
+
+    def _blocks(self, blocks: int) -> NDArray[np.int64]:
+        labels = super()._blocks(blocks) if self._script is None else next(self._script).answer
+        self._hear(Said(labels, 0.0), 0.0)
+        return labels
+
+    def perturbed_minimiser(self, support: Indices, release: Release, clip: float, ridge: float) -> Floats:
+        """The tilt b that leads to the answer is -(gradient + ridge phi) there, and N(0, scale^2 I).
+
+        The determinant and the little noise on top are left out: they change the score by no more than a ratio that is
+        kept small, and a score may be anything that is computed from the answer.
+        """
+        if self._script is None:
+            answer = super().perturbed_minimiser(support, release, clip, ridge)
+        else:
+            self._charge("perturbed minimiser", release, clip, self.problem.origin())
+            answer = next(self._script).answer
+            sensitivity = self._mean_sensitivity(clip)
+            self._record(release, clip, sensitivity, release.multiplier * sensitivity)
+        engine, units = self._restricted(self._open(), support)
+        objective = self._objective(engine, self._limits_of(engine.row_norms(), clip), ridge)
+        scale = self.answers[-1].scale
+        size = float(np.linalg.norm(objective(answer * units)[1])) / scale
+        self._hear(Said(answer.copy(), scale), -size * size / 2)
+        return answer
+
+    def _hear(self, said: Said, log_likelihood: float) -> None:
+        self.said.append(said)
+        self._log_likelihoods.append(log_likelihood)
+
+
+def log_chance_of_top(chosen: Indices, scores: Floats) -> float:
+    """log P[the largest of scores + Gumbel(1) are those ``chosen``, in any order].
+
+    As a race: E_j = -log of the noise is exponential with rate w_j = e^score_j, and the chosen come in before all
+    others, whose first has rate W: the integral over its arrival t of W e^(-W t) prod_j (1 - e^(-w_j t)).
+    """
+    if len(chosen) == 1:
+        return float(scores[chosen[0]] - logsumexp(scores))
+    others = np.delete(scores, chosen)
+    others = others[others > -np.inf]
+    if others.size == 0:
+        return 0.0
+    log_rates = scores[chosen] - logsumexp(others)  # in units of W
+    log_terms = LOG_TIMES - TIMES + np.log(-np.expm1(-np.exp(log_rates[:, None] + LOG_TIMES))).sum(axis=0)
+    return float(logsumexp(log_terms) + math.log(LOG_TIMES[1] - LOG_TIMES[0]))
+
+
+def log_chance_of_first(chosen: Indices, scores: Floats) -> float:
+    """log P[the largest of scores + Laplace(1) is the one chosen], by the trapezoidal rule."""
+    (first,) = chosen
+    x = np.linspace(np.max(scores) - 30, np.max(scores) + 30, 1201)
+    off = x - scores[:, None]
+    below = np.where(off < 0, off - math.log(2), np.log1p(-np.exp(-np.abs(off)) / 2))  # log P[Laplace < off]
+    log_terms = below.sum(axis=0) - below[first] - np.abs(off[first]) - math.log(2)
+    return float(logsumexp(log_terms) + math.log(x[1] - x[0]))
