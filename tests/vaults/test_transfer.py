@@ -15,7 +15,7 @@ from thresher.clipping import Bounds
 from thresher.plan import Plan, Problem
 from thresher.randomness import NoiseSource
 from thresher.releases import GaussianLabels, GaussianMinimiser, PrintedLabels
-from thresher.vaults import CentralVault, minimise, transfer
+from thresher.vaults import CentralVault, minimise, rows, transfer
 from thresher.vaults.minimise import minimise_strongly_convex
 from thresher.vaults.transfer import spectral_norm
 
@@ -111,8 +111,8 @@ def test_the_stated_sensitivity_is_nearly_attained(adjacency, loss, form):
 
 
 def test_the_wild_row_test_notices_a_clip_that_is_not_enforced(monkeypatch):
-    honest = transfer.residual_limits
-    monkeypatch.setattr(transfer, "residual_limits", lambda norms, clip: honest(norms, 2 * clip))
+    honest = rows.residual_limits
+    monkeypatch.setattr(rows, "residual_limits", lambda norms, clip: honest(norms, 2 * clip))
     first, second, row = worst_pair("replace-one")
     moved, stated = movement(first, second, row[None, :2], np.array([0, 1]), clip=0.1)
     assert moved > 1.5 * stated

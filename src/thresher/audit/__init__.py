@@ -1,1 +1,28 @@
-"""Attacks that try to prove a claimed epsilon false, with a confidence bound."""
+"""Attacks that try to prove a claimed epsilon false, with a confidence bound.
+
+:func:`audit` plays a guessing game on two neighbouring data sets thousands of times, :func:`one_run` puts many canaries
+into a single run, and :func:`membership` and :func:`attribute` attack models the way an outsider would.
+"""
+
+from thresher.audit import pairs
+from thresher.audit.attributes import AttributeResult, attribute
+from thresher.audit.claims import Claim
+from thresher.audit.game import AuditResult, Event, Suspect, audit
+from thresher.audit.membership import MembershipResult, membership
+from thresher.audit.one_run import one_run
+from thresher.audit.pairs import Pair
+
+__all__ = [
+    "AttributeResult",
+    "AuditResult",
+    "Claim",
+    "Event",
+    "MembershipResult",
+    "Pair",
+    "Suspect",
+    "attribute",
+    "audit",
+    "membership",
+    "one_run",
+    "pairs",
+]

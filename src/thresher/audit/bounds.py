@@ -57,7 +57,8 @@ def epsilon_lower(right: Counts, wrong: Counts, runs: int, delta: float, confide
         lost = np.divide(delta, often, out=np.full_like(often, np.inf), where=often > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         epsilon = np.log(np.maximum(p - lost, 0.0)) - np.log1p(-p)
-    return np.maximum(np.nan_to_num(epsilon, nan=0.0, posinf=math.inf, neginf=0.0), 0.0)
+    bounds: Floats = np.maximum(np.nan_to_num(epsilon, nan=0.0, posinf=math.inf, neginf=0.0), 0.0)
+    return bounds
 
 
 def mu_lower(right: int, runs: int, confidence: float) -> float:
@@ -94,7 +95,7 @@ def one_run_epsilon_lower(right: int, guesses: int, canaries: int, delta: float,
 
 
 def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """The chance with which an (epsilon, delta)-DP run lets ``right`` or more of ``guesses`` about its canaries be right.
+    """The chance with which an (epsilon, delta)-DP run lets at least ``right`` of ``guesses`` about canaries be right.
 
     Steinke, Nasr and Jagielski 2023, Corollary 5.4: the coins of all canaries are independent and fair. Without delta
     the right guesses are stochastically at most B ~ Binomial(guesses, e^epsilon/(1 + e^epsilon)); delta adds at most

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.engines import Engine
 from thresher.randomness import NoiseSource
 from thresher.vaults import CentralVault
 
@@ -47,7 +46,7 @@ class Unclipped(CentralVault):
     def _limits_of(self, norms: Floats, clip: float) -> Floats:
         return np.full_like(norms, np.inf)
 
-    def _mean_gradient(self, engine: Engine, margins: Floats, limits: Floats | float) -> Floats:
+    def _mean_gradient(self, engine: Any, margins: Floats, limits: Floats | float) -> Floats:
         return super()._mean_gradient(engine, margins, math.inf)
 
 

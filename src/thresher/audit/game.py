@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from thresher.algorithms import Algorithm, resolve
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
+from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import in_parallel
 from thresher.audit.witness import Witness
@@ -26,7 +27,7 @@ from thresher.plan import Plan
 from thresher.randomness import NoiseSource
 from thresher.vaults import CentralVault
 
-__all__ = ["AuditResult", "Claim", "Event", "Suspect", "audit"]
+__all__ = ["AuditResult", "Event", "Suspect", "audit", "fit_of", "name_of", "suspect_of"]
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.int64]
@@ -35,29 +36,6 @@ LEARNING = 0.25  # of the runs: where the rule for guessing is learnt; the other
 CHUNK = 250  # runs done in one go; fixed, so that the number of processes changes nothing
 THRESHOLDS = 40  # tried on each side
 GAUSSIAN = "if the release is Gaussian: one mu describes the whole trade-off between the two data sets"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """(epsilon, delta)-DP as somebody claims it; delta may be 0."""
-
-    epsilon: float
-    delta: float = 0.0
-
-    @classmethod
-    def of(cls, claimed: Any) -> Claim:
-        """From a :class:`~thresher.Budget`, a pair (epsilon, delta), or a number for pure epsilon-DP."""
-        if isinstance(claimed, Claim):
-            return claimed
-        if isinstance(claimed, Budget):
-            return cls(claimed.epsilon, claimed.delta)
-        try:
-            epsilon, delta = (float(claimed), 0.0) if np.ndim(claimed) == 0 else map(float, claimed)
-        except (TypeError, ValueError):
-            raise ValueError(f"claimed={claimed!r} must be a Budget, a pair (epsilon, delta), or an epsilon") from None
-        if not (0 < epsilon < math.inf and 0 <= delta < 1):
-            raise ValueError(f"claimed={claimed!r}: epsilon must be positive and finite, delta from 0 to below 1")
-        return cls(epsilon, delta)
 
 
 @dataclass(frozen=True)
@@ -171,18 +149,24 @@ def audit(
     claim = Claim.of(claimed)
     _check(pair, runs, confidence)
     started = time.perf_counter()
-    suspect, plan = _planned(target, pair, claim)
+    suspect = suspect_of(target)
     play: Callable[..., tuple[Bits, list[Any]]]
+    arguments: tuple[Any, ...]
     if suspect is not None:
+        plan = _planned(suspect, pair, claim)
         play, arguments = _hear_run, (suspect, plan, pair)
         gaussian = math.isfinite(plan.cost.mu_squared) if gaussian is None else gaussian
     else:
-        play, arguments = _see_run, (_fit_of(target), pair)
-    coins, outcomes = _play(play, arguments, runs, random_state, n_jobs, verbose, title := name or _name(target))
+        play, arguments = _see_run, (fit_of(target), pair)
+    coins, outcomes = _play(play, arguments, runs, random_state, n_jobs, verbose, title := name or name_of(target))
     known = suspect is not None and gaussian  # the privacy loss of a Gaussian release: guess by its sign
     learning = 0 if known else int(LEARNING * runs)
     scores = _scores(pair, suspect is not None, coins, outcomes, learning)
-    event = Event(0.0, 0.0) if known else _best_event(coins[:learning], scores[:learning], runs, claim, confidence, gaussian)
+    event = (
+        Event(0.0, 0.0)
+        if known
+        else _best_event(coins[:learning], scores[:learning], runs, claim, confidence, gaussian)
+    )
     right, wrong = event.counts(coins[learning:], scores[learning:])
     counted, mu = runs - learning, None
     if gaussian:
@@ -190,8 +174,8 @@ def audit(
     else:
         lower = float(epsilon_lower(right, wrong, counted, claim.delta, confidence))
     return AuditResult(
-        target=title, pair=pair.name, claimed_epsilon=claim.epsilon, delta=claim.delta, epsilon_lower=lower, mu_lower=mu,
-        confidence=confidence, event=event, right=right, wrong=wrong, counted=counted, runs=runs,
+        target=title, pair=pair.name, claimed_epsilon=claim.epsilon, delta=claim.delta, epsilon_lower=lower,
+        mu_lower=mu, confidence=confidence, event=event, right=right, wrong=wrong, counted=counted, runs=runs,
         assumption=GAUSSIAN if gaussian else None, seconds=time.perf_counter() - started,
     )  # fmt: skip
 
@@ -241,7 +225,9 @@ def _see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -
         warnings.simplefilter("ignore", PrivacyWarning)
         for coin, run_seed in zip(coins, seeds, strict=True):
             outcome = fit(*(pair.second if coin else pair.first), int(run_seed))
-            outcomes.append(np.ravel(np.asarray(outcome, dtype=np.float64)) if pair.score is None else pair.score(outcome))
+            outcomes.append(
+                np.ravel(np.asarray(outcome, dtype=np.float64)) if pair.score is None else pair.score(outcome)
+            )
     return coins, outcomes
 
 
@@ -290,7 +276,9 @@ def _learnt_scores(outcomes: Floats, coins: Bits) -> Floats:
     return scores
 
 
-def _best_event(coins: Bits, scores: Floats, runs: int, claim: Claim, confidence: float, gaussian: bool | None) -> Event:
+def _best_event(
+    coins: Bits, scores: Floats, runs: int, claim: Claim, confidence: float, gaussian: bool | None
+) -> Event:
     """The rule that would have given the highest bound on these runs, which are not counted."""
     levels = np.unique(np.quantile(scores, np.linspace(0, 1, 2 * THRESHOLDS + 1), method="nearest"))
     if gaussian:
@@ -309,33 +297,35 @@ def _best_event(coins: Bits, scores: Floats, runs: int, claim: Claim, confidence
 # -- what is audited --------------------------------------------------------------------------------------------
 
 
-def _planned(target: Any, pair: Pair, claim: Claim) -> tuple[Suspect, Plan] | tuple[None, None]:
-    """An algorithm and its plan for the claimed budget; nothing for estimators and functions."""
-    if isinstance(target, str):
-        target = resolve(target)
+def suspect_of(target: Any) -> Suspect | None:
+    """An algorithm, whatever form it was given in; None for estimators and functions."""
+    target = resolve(target) if isinstance(target, str) else target
     suspect = target if isinstance(target, Suspect) else Suspect(target)
-    if not (hasattr(suspect.algorithm, "plan") and hasattr(suspect.algorithm, "run")):
-        return None, None
+    is_algorithm = hasattr(suspect.algorithm, "run") and not hasattr(suspect.algorithm, "fit")
+    return suspect if is_algorithm else None
+
+
+def _planned(suspect: Suspect, pair: Pair, claim: Claim) -> Plan:
     if pair.problem is None:
         raise ValueError(f"pair {pair.name!r} has no problem: give the public facts an algorithm is planned for")
     budget = Budget(claim.epsilon, claim.delta or np.finfo(float).tiny, pair.adjacency)
-    return suspect, suspect.algorithm.plan(pair.problem, budget)
+    return suspect.algorithm.plan(pair.problem, budget)
 
 
-def _fit_of(target: Any) -> Callable[..., Any]:
+def fit_of(target: Any) -> Callable[..., Any]:
     if hasattr(target, "fit") and hasattr(target, "get_params"):
         return _Fitted(target)
     if callable(target) and not isinstance(target, type):
         return target  # type: ignore[no-any-return]
-    raise ValueError(
-        f"target={target!r} must be an algorithm or its name, an estimator, or a function of (X, y, seed)"
-    )
+    raise ValueError(f"target={target!r} must be an algorithm or its name, an estimator, or a function of (X, y, seed)")
 
 
-def _name(target: Any) -> str:
+def name_of(target: Any) -> str:
     if isinstance(target, Suspect):
         target = target.algorithm
-    return target if isinstance(target, str) else getattr(target, "name", None) or getattr(target, "__name__", None) or type(target).__name__
+    if isinstance(target, str):
+        return target
+    return str(getattr(target, "name", None) or getattr(target, "__name__", None) or type(target).__name__)
 
 
 def _check(pair: Pair, runs: int, confidence: float) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from thresher.accounting import gaussian_mu
 from thresher.audit import pairs
-from thresher.audit.game import Claim
+from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.budget import Budget
 from thresher.plan import Plan, Problem
@@ -36,7 +36,7 @@ from thresher.vaults.perturbation import curvature_ratio
 
 __all__ = ["QUESTIONS", "Probe", "Question"]
 
-GAUSSIAN_CLAIM = Claim(1.0, 1e-5)
+GAUSSIAN_CLAIM = Claim(4.0, 1e-5)
 PURE_CLAIM = Claim(1.0)
 CLIP, RIDGE = 0.5, 10.0  # of a residual; a ridge that keeps every residual clipped
 
@@ -65,9 +65,13 @@ class Question:
     pair: Pair
     claim: Claim
 
+    def at(self, claim: Claim) -> Probe:
+        """The probe of a Gaussian question with the noise for another claim."""
+        return replace(self.probe, release=_gaussian(type(self.probe.release), claim))
 
-def _gaussian(kind: type[Any]) -> Any:
-    return kind(1, 1 / gaussian_mu(GAUSSIAN_CLAIM.epsilon, GAUSSIAN_CLAIM.delta))
+
+def _gaussian(kind: type[Any], claim: Claim) -> Any:
+    return kind(1, 1 / gaussian_mu(claim.epsilon, claim.delta))
 
 
 def _gumbel(kind: type[Any], **picks: int) -> Any:
@@ -136,7 +140,7 @@ def _perturbed() -> Question:
     ratio = curvature_ratio(_of(pair), np.arange(1), RIDGE)
     release = PerturbedMinimiser(1, 1 / 1.3, ratio, 1000.0)
     claim = Claim(release.cost().epsilon(0.05)[0], 0.05)
-    return Question(Probe("perturbed minimiser", release, _perturbed_minimiser), pair, claim)
+    return Question(Probe("perturbed-minimiser", release, _perturbed_minimiser), pair, claim)
 
 
 def _of(pair: Pair) -> Problem:
@@ -148,28 +152,28 @@ def _questions() -> dict[str, Question]:
     row, rises = pairs.mirrored_row(n=20), pairs.one_rises(n=20)
     gaussian = {
         "gradient": (GaussianGradient, _gradient, row),
-        "restricted gradient": (GaussianRestrictedGradient, _restricted_gradient, row),
+        "restricted-gradient": (GaussianRestrictedGradient, _restricted_gradient, row),
         "moments": (GaussianMoments, _moments, pairs.full_row()),
         "gram": (GaussianGram, _gram, pairs.orthogonal_rows()),
         "minimiser": (GaussianMinimiser, _minimiser, pairs.mirrored_row(n=20, d=2, sparsity=1)),
         "labels": (GaussianLabels, _labels, pairs.mirrored_row(n=20, d=2, sparsity=1)),
     }
     pure = {
-        "pure minimiser": (L2LaplaceMinimiser(1, 1.0), _minimiser, pairs.mirrored_row(n=20, d=1, sparsity=1)),
+        "pure-minimiser": (L2LaplaceMinimiser(1, 1.0), _minimiser, pairs.mirrored_row(n=20, d=1, sparsity=1)),
         "selection": (_gumbel(GumbelSelection, picks=1), _selection, rises),
         "votes": (_gumbel(GumbelVotes, picks=1), _votes, pairs.ballots()),
         "quantile": (_gumbel(GumbelQuantile), _quantile, pairs.ranks()),
         "vertex": (_gumbel(GumbelVertex), _vertex, rises),
-        "signed vertex": (_gumbel(GumbelVertex), _signed_vertex, row),
+        "signed-vertex": (_gumbel(GumbelVertex), _signed_vertex, row),
     }
     found = {
-        name: Question(Probe(name, _gaussian(kind), ask), pair, GAUSSIAN_CLAIM)
+        name: Question(Probe(name, _gaussian(kind, GAUSSIAN_CLAIM), ask), pair, GAUSSIAN_CLAIM)
         for name, (kind, ask, pair) in gaussian.items()
     }
     found |= {
         name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
     }
-    return {**found, "perturbed minimiser": _perturbed()}
+    return {**found, "perturbed-minimiser": _perturbed()}
 
 
 QUESTIONS = _questions()

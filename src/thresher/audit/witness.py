@@ -48,9 +48,7 @@ class Witness(CentralVault):
     drawn without looking at the data, are part of the script: their proof holds even for those who know them.
     """
 
-    def __init__(
-        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, script: Iterable[Said] | None = None
-    ) -> None:
+    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, script: Iterable[Said] | None = None) -> None:
         super().__init__(X, y, plan, noise)
         self._script = None if script is None else iter(script)
         self.said: list[Said] = []

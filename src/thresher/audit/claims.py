@@ -1,0 +1,36 @@
+"""What an audit tries to disprove."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thresher.budget import Budget
+
+__all__ = ["Claim"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """(epsilon, delta)-DP as somebody claims it; delta may be 0."""
+
+    epsilon: float
+    delta: float = 0.0
+
+    @classmethod
+    def of(cls, claimed: Any) -> Claim:
+        """From a :class:`~thresher.Budget`, a pair (epsilon, delta), or a number for pure epsilon-DP."""
+        if isinstance(claimed, Claim):
+            return claimed
+        if isinstance(claimed, Budget):
+            return cls(claimed.epsilon, claimed.delta)
+        try:
+            epsilon, delta = (float(claimed), 0.0) if np.ndim(claimed) == 0 else map(float, claimed)
+        except (TypeError, ValueError):
+            raise ValueError(f"claimed={claimed!r} must be a Budget, a pair (epsilon, delta), or an epsilon") from None
+        if not (0 < epsilon < math.inf and 0 <= delta < 1):
+            raise ValueError(f"claimed={claimed!r}: epsilon must be positive and finite, delta from 0 to below 1")
+        return cls(epsilon, delta)
