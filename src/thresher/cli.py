@@ -1,11 +1,10 @@
-"""The command line: thresher fit | predict | plan | verify | demo."""
+"""The command line: thresher fit | predict | plan | verify | audit | demo."""
 
 from __future__ import annotations
 
 import csv
 import functools
 import json
-import math
 import os
 import signal
 import sys
@@ -18,17 +17,15 @@ from typing import Annotated, Any, TextIO
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table as Grid
 
 from thresher.algorithms import REGISTRY
-from thresher.budget import Budget, BudgetExceeded, PrivacyWarning
+from thresher.budget import BudgetExceeded, PrivacyWarning
 from thresher.certificate import Certificate
 from thresher.datasets import dpsl_kt_law
+from thresher.display import out, show_certificate, show_coefficients, show_findings, show_plans
 from thresher.estimators import SparseClassifier, SparseRegressor, load_model
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
-from thresher.plan import Plan, Problem
-from thresher.releases import Release
+from thresher.plan import Plan
 from thresher.tables import Table, labels, read_table
 
 app = typer.Typer(
@@ -37,9 +34,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-out = Console(highlight=False, soft_wrap=True)
-
-MOST_SHOWN = 50  # coefficients of a class; all are in the model file
 
 
 class Task(StrEnum):
@@ -246,6 +240,47 @@ def verify(
 
 
 @command
+def audit(
+    name: Annotated[
+        str, typer.Argument(help="An algorithm, NAME-printed for a formula as printed, a question, or all.")
+    ],
+    runs: Annotated[int | None, typer.Option(help="How often each game is played. Default: enough for each.")] = None,
+    confidence: Annotated[float, typer.Option(help="That no true claim at all is called disproved.")] = 0.99,
+    seed: Annotated[int | None, typer.Option(help="Makes the audit repeatable.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    report: Annotated[Path | None, typer.Option(help="Write a page with tables and plots here.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Try to disprove a privacy claim: run the mechanism on neighbouring data sets and guess which one it was.
+
+    Prints, for each claim, the epsilon that the guesses disprove. Exit status 1 if a claim of this library falls, or if
+    a deliberately broken copy is not caught.
+
+    Examples: thresher audit pursuit, thresher audit dpsl-kt-printed, thresher audit all --report audit.html
+    """
+    from thresher.audit.catalogue import audit_cases, find_cases, membership_examples
+    from thresher.report.audit import audit_page
+    from thresher.report.page import check_writable
+
+    cases = find_cases(name)
+    if report is not None:
+        check_writable(report)
+    settings: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": 1}
+    findings = list(audit_cases(cases, runs=runs, confidence=confidence, **settings))
+    if report is not None:
+        memberships = membership_examples(**settings) if name == "all" else None
+        report.write_text(audit_page(findings, confidence, memberships))
+    if as_json:
+        typer.echo(json.dumps([{"kind": f.case.kind, **f.result.to_dict()} for f in findings], indent=2))
+    else:
+        show_findings(findings, confidence)
+        if report is not None:
+            out.print(f"Written to {report}.")
+    if any(finding.surprising for finding in findings):
+        raise typer.Exit(1)
+
+
+@command
 def demo(
     epsilon: Epsilon = 2.0,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to keep the fitted model.")] = None,
@@ -340,96 +375,6 @@ def _plan_record(plan: Plan) -> dict[str, Any]:
         "noise_over_signal": noise_over_signal(plan.problem, plan.budget),
         "noise_over_largest_signal": noise_over_largest_signal(plan.problem, plan.budget),
     }
-
-
-def show_plans(plans: list[Plan]) -> None:
-    budget, problem = plans[0].budget, plans[0].problem
-    grid = Grid("algorithm", "releases", "noise / sensitivity", "settings")
-    for item in plans:
-        settings = ", ".join(f"{k} {_short(v)}" for k, v in item.settings.items())
-        kinds: dict[str, list[Release]] = {}
-        for release in item.releases:
-            kinds.setdefault(f"{release.question}, {release.noise}", []).append(release)
-        for at, (kind, releases) in enumerate(kinds.items()):
-            times = sum(release.times for release in releases)
-            noise = _between([release.multiplier for release in releases])
-            first = at == 0
-            grid.add_row(item.algorithm if first else "", f"{times} x {kind}", noise, settings if first else "")
-    grid.title = f"epsilon {budget.epsilon:g}, delta {budget.delta:.2g}, {budget.adjacency}, {problem.n} x {problem.d}"
-    out.print(grid)
-    show_outlook(problem, budget)
-
-
-def show_outlook(problem: Problem, budget: Budget) -> None:
-    """Noise against signal, and a warning where nothing private can work."""
-    ratio, least = noise_over_signal(problem, budget), noise_over_largest_signal(problem, budget)
-    out.print(f"Noise over signal for {problem.sparsity} equally strong, unrelated features: {ratio:.2g}.")
-    if ratio > 1:
-        out.print("Above 1 such features drown: expect few or none, unless some are far stronger than others.")
-        out.print("More rows, a larger epsilon, a smaller sparsity or tighter bounds help.")
-    if least > 1:
-        out.print(f"Even a feature that decides the target alone would drown: noise {least:.2g} times its signal.")
-        few = f"With {problem.n} rows and {problem.sparsity} features"
-        out.print(f"{few} nothing here can work at this epsilon; do not spend it.")
-
-
-def show_coefficients(model: Any, truth: Any = None) -> None:
-    names = getattr(model, "feature_names_in_", None)
-    coefficients = np.atleast_2d(model.coef_)
-    many = len(coefficients) > 1
-    grid = Grid(*(["class"] if many else []), "feature", "coefficient", *(["truth"] if truth is not None else []))
-    for k, row in enumerate(coefficients):
-        label = [str(model.classes_[k])] if many else []
-        order = sorted(np.flatnonzero(row), key=lambda j: -abs(row[j]))
-        for j in order[:MOST_SHOWN]:
-            name = str(j) if names is None else str(names[j])
-            grid.add_row(*label, name, f"{row[j]:+.4g}", *([f"{truth[j]:+.4g}"] if truth is not None else []))
-        if len(order) > MOST_SHOWN:
-            grid.add_row(*label, f"... and {len(order) - MOST_SHOWN} more", "")
-        grid.add_row(*label, "(intercept)", f"{np.ravel(model.intercept_)[k]:+.4g}")
-    out.print(grid)
-    if not len(model.support_):
-        out.print(
-            "No feature stood out of the noise: the zero model. More rows, a larger epsilon or tighter bounds help."
-        )
-
-
-def show_certificate(certificate: Certificate) -> None:
-    grid = Grid("certificate", "")
-    epsilon = "none" if certificate.epsilon is None else f"{certificate.epsilon:g}"
-    grid.add_row("guarantee", f"({epsilon}, {certificate.delta:.3g})-DP, {certificate.adjacency}, {certificate.grade}")
-    if certificate.epsilon is None:
-        grid.add_row("claimed, not guaranteed", str(certificate.claimed_epsilon))
-    grid.add_row("algorithm", certificate.algorithm)
-    grid.add_row("composed", certificate.composition)
-    kinds: dict[str, list[dict[str, Any]]] = {}
-    for entry in certificate.releases:
-        kinds.setdefault(f"{entry['question']}, {entry['noise']} noise", []).extend(entry["answers"])
-    for kind, answers in kinds.items():
-        scale, sensitivity = (
-            _between([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity")
-        )
-        count = sum(answer["count"] for answer in answers)
-        grid.add_row("released", f"{count} x {kind} {scale} for sensitivity {sensitivity}")
-    for name in ("feature", "row", "target"):
-        if certificate.bounds[name] is not None:
-            grid.add_row(f"{name} bound", str(certificate.bounds[name]))
-    for assumption in certificate.assumptions:
-        grid.add_row("assuming", assumption)
-    for note in certificate.notes:
-        grid.add_row("note", note)
-    grid.add_row("randomness", certificate.randomness)
-    out.print(grid)
-
-
-def _between(values: list[float]) -> str:
-    """The only value, or the least and the largest."""
-    low, high = (_short(float(value)) for value in (min(values), max(values))) if values else ("-", "-")
-    return low if low == high else f"{low} to {high}"
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) and math.isfinite(value) else str(value)
 
 
 def _one_line_warning(message: Warning | str, *_: Any) -> None:

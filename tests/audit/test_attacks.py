@@ -45,9 +45,9 @@ def pool_of(estimator, X, y, models=6, groups=None, claim=None):
         ({"priors": ()}, r"priors=\(\) .*positive"),
         ({"priors": 3}, r"priors=3 .*positive"),
         ({"priors": (1, math.inf)}, r"priors=.*positive"),
-        ({"claimed": 1.0}, r"claimed=1.0 .*pair"),
-        ({"claimed": (1.0, 2.0)}, r"claimed=\(1.0, 2.0\) .*pair"),
-        ({"claimed": (-1.0, 0.0)}, r"claimed=\(-1.0, 0.0\) .*pair"),
+        ({"claimed": "much"}, r"claimed='much' must be a Budget, a pair"),
+        ({"claimed": (1.0, 2.0)}, r"claimed=\(1.0, 2.0\): epsilon must be positive and finite, delta"),
+        ({"claimed": (-1.0, 0.0)}, r"claimed=\(-1.0, 0.0\): epsilon must be positive"),
     ],
 )
 def test_a_setting_without_sense_is_refused(bad, words):

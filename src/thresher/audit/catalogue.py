@@ -25,11 +25,14 @@ from thresher.audit.broken import FreeSign, QuietNoise, Rerun, Unclipped
 from thresher.audit.claims import Claim
 from thresher.audit.errata import CoordinateLaplace, PrintedLabelNoise
 from thresher.audit.game import AuditResult, Suspect, audit
+from thresher.audit.membership import MembershipResult, membership
 from thresher.audit.pairs import Pair
 from thresher.audit.questions import QUESTIONS, Question
 from thresher.clipping import gradient_sensitivity
+from thresher.datasets import dpsl_kt_law
+from thresher.estimators import SparseRegressor
 
-__all__ = ["Case", "Finding", "audit_cases", "catalogue", "find_cases"]
+__all__ = ["Case", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
 
 Floats = NDArray[np.float64]
 Kind = Literal["algorithm", "question", "printed", "broken"]
@@ -66,7 +69,7 @@ class Finding:
     @property
     def surprising(self) -> bool:
         """A claim of this library that was disproved, or a broken copy that was not caught."""
-        return self.result.violated if self.case.kind != "broken" else not self.result.violated
+        return (self.case.sound and self.result.violated) or (self.case.kind == "broken" and not self.result.violated)
 
 
 def catalogue() -> list[Case]:
@@ -109,6 +112,29 @@ def audit_cases(
         )  # fmt: skip
 
 
+def verdict(finding: Finding) -> str:
+    """What a finding means, in a word or two."""
+    if finding.case.kind == "broken":
+        return "caught" if finding.result.violated else "NOT CAUGHT"
+    return "DISPROVED" if finding.result.violated else "not disproved"
+
+
+def membership_examples(
+    *, random_state: int | None = None, n_jobs: int | None = None, verbose: int = 0
+) -> dict[str, MembershipResult]:
+    """The same membership attack on a model without privacy and on a private one."""
+    X, y, _ = dpsl_kt_law(n=400, d=100, s=10).draw(seed=0)
+    facts: dict[str, Any] = {"sparsity": 10, "feature_bound": 1.0, "target_bound": 6.0}
+    models = {
+        "no privacy": SparseRegressor(epsilon=math.inf, algorithm="ight", **facts),
+        "epsilon 1": SparseRegressor(epsilon=1.0, **facts),
+    }
+    return {
+        name: membership(model, X, y, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
+        for name, model in models.items()
+    }
+
+
 def _algorithms() -> list[Case]:
     row, one_column = pairs.mirrored_row(), pairs.mirrored_row(d=1, sparsity=1)
     classes, added = pairs.mirrored_row("logistic"), pairs.mirrored_row(adjacency="add-remove")
@@ -135,7 +161,11 @@ def _algorithms() -> list[Case]:
 
 
 def _questions() -> list[Case]:
-    cases = [Case(name, "question", item.probe, item.pair, item.claim, 10_000) for name, item in QUESTIONS.items()]
+    more = {"selection": 30_000}  # of the choices, the one that most algorithms rest on
+    cases = [
+        Case(name, "question", item.probe, item.pair, item.claim, more.get(name, 10_000))
+        for name, item in QUESTIONS.items()
+    ]
     strict = Claim(1.0, 1e-5)
     probe = QUESTIONS["gradient"].at(strict)
     return [Case("gradient", "question", probe, QUESTIONS["gradient"].pair, strict, 60_000), *cases]

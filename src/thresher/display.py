@@ -1,0 +1,135 @@
+"""Plans, models, certificates and audits as tables on a terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table as Grid
+
+from thresher.audit.catalogue import Finding, verdict
+from thresher.budget import Budget
+from thresher.certificate import Certificate
+from thresher.outlook import noise_over_largest_signal, noise_over_signal
+from thresher.plan import Plan, Problem
+from thresher.releases import Release
+
+__all__ = ["out", "show_certificate", "show_coefficients", "show_findings", "show_plans"]
+
+out = Console(highlight=False, soft_wrap=True)
+
+MOST_SHOWN = 50  # coefficients of a class; all are in the model file
+
+
+def show_plans(plans: list[Plan]) -> None:
+    budget, problem = plans[0].budget, plans[0].problem
+    grid = Grid("algorithm", "releases", "noise / sensitivity", "settings")
+    for item in plans:
+        settings = ", ".join(f"{k} {_short(v)}" for k, v in item.settings.items())
+        kinds: dict[str, list[Release]] = {}
+        for release in item.releases:
+            kinds.setdefault(f"{release.question}, {release.noise}", []).append(release)
+        for at, (kind, releases) in enumerate(kinds.items()):
+            times = sum(release.times for release in releases)
+            noise = _between([release.multiplier for release in releases])
+            first = at == 0
+            grid.add_row(item.algorithm if first else "", f"{times} x {kind}", noise, settings if first else "")
+    grid.title = f"epsilon {budget.epsilon:g}, delta {budget.delta:.2g}, {budget.adjacency}, {problem.n} x {problem.d}"
+    out.print(grid)
+    show_outlook(problem, budget)
+
+
+def show_outlook(problem: Problem, budget: Budget) -> None:
+    """Noise against signal, and a warning where nothing private can work."""
+    ratio, least = noise_over_signal(problem, budget), noise_over_largest_signal(problem, budget)
+    out.print(f"Noise over signal for {problem.sparsity} equally strong, unrelated features: {ratio:.2g}.")
+    if ratio > 1:
+        out.print("Above 1 such features drown: expect few or none, unless some are far stronger than others.")
+        out.print("More rows, a larger epsilon, a smaller sparsity or tighter bounds help.")
+    if least > 1:
+        out.print(f"Even a feature that decides the target alone would drown: noise {least:.2g} times its signal.")
+        few = f"With {problem.n} rows and {problem.sparsity} features"
+        out.print(f"{few} nothing here can work at this epsilon; do not spend it.")
+
+
+def show_coefficients(model: Any, truth: Any = None) -> None:
+    names = getattr(model, "feature_names_in_", None)
+    coefficients = np.atleast_2d(model.coef_)
+    many = len(coefficients) > 1
+    grid = Grid(*(["class"] if many else []), "feature", "coefficient", *(["truth"] if truth is not None else []))
+    for k, row in enumerate(coefficients):
+        label = [str(model.classes_[k])] if many else []
+        order = sorted(np.flatnonzero(row), key=lambda j: -abs(row[j]))
+        for j in order[:MOST_SHOWN]:
+            name = str(j) if names is None else str(names[j])
+            grid.add_row(*label, name, f"{row[j]:+.4g}", *([f"{truth[j]:+.4g}"] if truth is not None else []))
+        if len(order) > MOST_SHOWN:
+            grid.add_row(*label, f"... and {len(order) - MOST_SHOWN} more", "")
+        grid.add_row(*label, "(intercept)", f"{np.ravel(model.intercept_)[k]:+.4g}")
+    out.print(grid)
+    if not len(model.support_):
+        out.print(
+            "No feature stood out of the noise: the zero model. More rows, a larger epsilon or tighter bounds help."
+        )
+
+
+def show_certificate(certificate: Certificate) -> None:
+    grid = Grid("certificate", "")
+    epsilon = "none" if certificate.epsilon is None else f"{certificate.epsilon:g}"
+    grid.add_row("guarantee", f"({epsilon}, {certificate.delta:.3g})-DP, {certificate.adjacency}, {certificate.grade}")
+    if certificate.epsilon is None:
+        grid.add_row("claimed, not guaranteed", str(certificate.claimed_epsilon))
+    grid.add_row("algorithm", certificate.algorithm)
+    grid.add_row("composed", certificate.composition)
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for entry in certificate.releases:
+        kinds.setdefault(f"{entry['question']}, {entry['noise']} noise", []).extend(entry["answers"])
+    for kind, answers in kinds.items():
+        scale, sensitivity = (
+            _between([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity")
+        )
+        count = sum(answer["count"] for answer in answers)
+        grid.add_row("released", f"{count} x {kind} {scale} for sensitivity {sensitivity}")
+    for name in ("feature", "row", "target"):
+        if certificate.bounds[name] is not None:
+            grid.add_row(f"{name} bound", str(certificate.bounds[name]))
+    for assumption in certificate.assumptions:
+        grid.add_row("assuming", assumption)
+    for note in certificate.notes:
+        grid.add_row("note", note)
+    grid.add_row("randomness", certificate.randomness)
+    out.print(grid)
+
+
+def show_findings(findings: list[Finding], confidence: float) -> None:
+    grid = Grid("audit of", "on", "claimed epsilon, delta", "epsilon is above", "guesses right", "verdict")
+    grid.columns[0].overflow = "fold"
+    for finding in findings:
+        result = finding.result
+        bound = f"{result.epsilon_lower:.3f}{' (by mu)' if result.mu_lower is not None else ''}"
+        right = f"{result.right} of {result.right + result.wrong}"
+        claim = f"{result.claimed_epsilon:.4g}, {result.delta:g}"
+        grid.add_row(result.target, result.pair, claim, bound, right, verdict(finding))
+    out.print(grid)
+    out.print(
+        f"With confidence {confidence:g}, no true claim is called disproved. A bound below its claim is no proof."
+    )
+    if any(finding.result.mu_lower is not None for finding in findings):
+        out.print("By mu: counts bound mu of Gaussian DP; epsilon follows if the release is Gaussian.")
+    for finding in findings:
+        if finding.case.kind == "printed":
+            out.print(f"{finding.case.name}, erratum {finding.case.note}.")
+        if finding.surprising:
+            out.print(f"UNEXPECTED: {finding.result}")
+
+
+def _between(values: list[float]) -> str:
+    """The only value, or the least and the largest."""
+    low, high = (_short(float(value)) for value in (min(values), max(values))) if values else ("-", "-")
+    return low if low == high else f"{low} to {high}"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) and math.isfinite(value) else str(value)
