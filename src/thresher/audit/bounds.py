@@ -10,6 +10,7 @@ that line; the events must have been fixed before the runs that are counted.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-Counts = NDArray[np.integer] | int
+Counts = NDArray[Any] | int
 
 GUESSING_SHARE = 0.1  # of the error probability: spent on how often a guess is made, which matters little
 

@@ -27,9 +27,12 @@ class PrintedLabelNoise:
     delta: float
     noise_bound: float = 0.05  # C of the experiments
 
+    @property
+    def sd(self) -> float:
+        return self.noise_bound * math.sqrt(32 * math.log(1.25 / self.delta)) / self.epsilon
+
     def __call__(self, X: Any, y: Floats, seed: int) -> Floats:
-        sd = self.noise_bound * math.sqrt(32 * math.log(1.25 / self.delta)) / self.epsilon
-        return NoiseSource(seed).gaussian(y, 1.0, sd)[0]
+        return NoiseSource(seed).gaussian(y, 1.0, self.sd)[0]
 
 
 @dataclass(frozen=True)

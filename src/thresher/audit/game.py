@@ -162,13 +162,12 @@ def audit(
     known = suspect is not None and gaussian  # the privacy loss of a Gaussian release: guess by its sign
     learning = 0 if known else int(LEARNING * runs)
     scores = _scores(pair, suspect is not None, coins, outcomes, learning)
-    event = (
-        Event(0.0, 0.0)
-        if known
-        else _best_event(coins[:learning], scores[:learning], runs, claim, confidence, gaussian)
-    )
+    counted = runs - learning
+    event = Event(0.0, 0.0)
+    if not known:
+        event = _best_event(coins[:learning], scores[:learning], counted, claim, confidence, gaussian)
     right, wrong = event.counts(coins[learning:], scores[learning:])
-    counted, mu = runs - learning, None
+    mu = None
     if gaussian:
         lower, mu = gaussian_epsilon_lower(right, counted, claim.delta, confidence)
     else:
@@ -277,10 +276,15 @@ def _learnt_scores(outcomes: Floats, coins: Bits) -> Floats:
 
 
 def _best_event(
-    coins: Bits, scores: Floats, runs: int, claim: Claim, confidence: float, gaussian: bool | None
+    coins: Bits, scores: Floats, counted: int, claim: Claim, confidence: float, gaussian: bool | None
 ) -> Event:
-    """The rule that would have given the highest bound on these runs, which are not counted."""
-    levels = np.unique(np.quantile(scores, np.linspace(0, 1, 2 * THRESHOLDS + 1), method="nearest"))
+    """The rule that promises the highest bound, judging from these runs, which are not counted.
+
+    Thresholds are quantiles of the scores, denser towards both ends. Counts are scaled up to the runs that will be
+    counted; one more wrong guess is added, lest a threshold beyond the last mistake look perfect.
+    """
+    tails = np.geomspace(1 / len(scores), 0.5, THRESHOLDS)
+    levels = np.unique(np.quantile(scores, np.concatenate([tails, 1 - tails, [0.0, 1.0]]), method="nearest"))
     if gaussian:
         rules = [Event(level, level) for level in levels]
         return max(rules, key=lambda rule: rule.counts(coins, scores)[0])
@@ -288,7 +292,8 @@ def _best_event(
     at_least = np.array([[np.sum((scores >= t) & (coins == coin)) for t in highs] for coin in (0, 1)])
     below = np.array([[np.sum((scores < t) & (coins == coin)) for t in lows] for coin in (0, 1)])
     right, wrong = at_least[1][:, None] + below[0], at_least[0][:, None] + below[1]
-    bounds = epsilon_lower(right, wrong, len(scores), claim.delta, confidence)
+    scale = counted / (len(scores) + 1)
+    bounds = epsilon_lower(np.floor(scale * right), np.ceil(scale * (wrong + 1)), counted, claim.delta, confidence)
     bounds[lows > highs[:, None]] = -1.0
     i, j = np.unravel_index(int(np.argmax(bounds)), bounds.shape)
     return Event(float(lows[j]), float(highs[i]))

@@ -122,7 +122,7 @@ def _votes(vault: CentralVault, release: Release) -> Any:
 
 def _quantile(vault: CentralVault, release: Release) -> Any:
     """Eight times as many levels below the middle as above: those above are chosen rarely, as in :func:`one_rises`."""
-    levels = np.concatenate([np.linspace(-0.9, -0.1, 160), np.linspace(0.1, 0.9, 20)])
+    levels = np.concatenate([np.linspace(-0.9, -0.1, 480), np.linspace(0.1, 0.9, 60)])
     return vault.quantile("targets", 0.5, levels, vault.problem.origin(), release)
 
 

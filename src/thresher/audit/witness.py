@@ -99,9 +99,9 @@ class Witness(CentralVault):
             answer = super().perturbed_minimiser(support, release, clip, ridge)
         else:
             self._charge("perturbed minimiser", release, clip, self.problem.origin())
-            answer = next(self._script).answer
-            sensitivity = self._mean_sensitivity(clip)
-            self._record(release, clip, sensitivity, release.multiplier * sensitivity)
+            said = next(self._script)
+            answer = said.answer
+            self._record(release, clip, self._mean_sensitivity(clip), said.scale)
         engine, units = self._restricted(self._open(), support)
         objective = self._objective(engine, self._limits_of(engine.row_norms(), clip), ridge)
         scale = self.answers[-1].scale
@@ -134,7 +134,7 @@ def log_chance_of_top(chosen: Indices, scores: Floats) -> float:
 def log_chance_of_first(chosen: Indices, scores: Floats) -> float:
     """log P[the largest of scores + Laplace(1) is the one chosen], by the trapezoidal rule."""
     (first,) = chosen
-    x = np.linspace(np.max(scores) - 30, np.max(scores) + 30, 1201)
+    x = np.linspace(np.max(scores) - 20, np.max(scores) + 20, 401)
     off = x - scores[:, None]
     below = np.where(off < 0, off - math.log(2), np.log1p(-np.exp(-np.abs(off)) / 2))  # log P[Laplace < off]
     log_terms = below.sum(axis=0) - below[first] - np.abs(off[first]) - math.log(2)
