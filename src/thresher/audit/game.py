@@ -34,7 +34,7 @@ Bits = NDArray[np.int64]
 
 LEARNING = 0.25  # of the runs: where the rule for guessing is learnt; the others are counted
 CHUNK = 250  # runs done in one go; fixed, so that the number of processes changes nothing
-THRESHOLDS = 40  # tried on each side
+THRESHOLDS = 40  # tried at each end
 GAUSSIAN = "if the release is Gaussian: one mu describes the whole trade-off between the two data sets"
 
 
@@ -162,10 +162,9 @@ def audit(
     known = suspect is not None and gaussian  # the privacy loss of a Gaussian release: guess by its sign
     learning = 0 if known else int(LEARNING * runs)
     scores = _scores(pair, suspect is not None, coins, outcomes, learning)
-    counted = runs - learning
-    event = Event(0.0, 0.0)
+    counted, event = runs - learning, Event(0.0, 0.0)
     if not known:
-        event = _best_event(coins[:learning], scores[:learning], counted, claim, confidence, gaussian)
+        event = _best_event(coins[:learning], scores[:learning], claim, confidence, gaussian)
     right, wrong = event.counts(coins[learning:], scores[learning:])
     mu = None
     if gaussian:
@@ -275,28 +274,27 @@ def _learnt_scores(outcomes: Floats, coins: Bits) -> Floats:
     return scores
 
 
-def _best_event(
-    coins: Bits, scores: Floats, counted: int, claim: Claim, confidence: float, gaussian: bool | None
-) -> Event:
-    """The rule that promises the highest bound, judging from these runs, which are not counted.
+def _best_event(coins: Bits, scores: Floats, claim: Claim, confidence: float, gaussian: bool | None) -> Event:
+    """The rule that would have given the highest bound on these runs, which are not counted.
 
-    Thresholds are quantiles of the scores, denser towards both ends. Counts are scaled up to the runs that will be
-    counted; one more wrong guess is added, lest a threshold beyond the last mistake look perfect.
+    Tried are guesses at both ends of the scores, as many on each side, and at one end only. Of many rules the best one
+    was also lucky: so all are judged at a confidence that would hold for all of them at once, and with one more wrong
+    guess than they made.
     """
-    tails = np.geomspace(1 / len(scores), 0.5, THRESHOLDS)
-    levels = np.unique(np.quantile(scores, np.concatenate([tails, 1 - tails, [0.0, 1.0]]), method="nearest"))
     if gaussian:
-        rules = [Event(level, level) for level in levels]
+        rules = [Event(level, level) for level in np.quantile(scores, np.linspace(0, 1, 2 * THRESHOLDS + 1))]
         return max(rules, key=lambda rule: rule.counts(coins, scores)[0])
-    highs, lows = np.append(levels, np.inf), np.append(-np.inf, levels)
-    at_least = np.array([[np.sum((scores >= t) & (coins == coin)) for t in highs] for coin in (0, 1)])
-    below = np.array([[np.sum((scores < t) & (coins == coin)) for t in lows] for coin in (0, 1)])
-    right, wrong = at_least[1][:, None] + below[0], at_least[0][:, None] + below[1]
-    scale = counted / (len(scores) + 1)
-    bounds = epsilon_lower(np.floor(scale * right), np.ceil(scale * (wrong + 1)), counted, claim.delta, confidence)
-    bounds[lows > highs[:, None]] = -1.0
-    i, j = np.unravel_index(int(np.argmax(bounds)), bounds.shape)
-    return Event(float(lows[j]), float(highs[i]))
+    tails = np.geomspace(1 / len(scores), 0.5, THRESHOLDS)
+    high = np.quantile(scores, 1 - tails, method="nearest")
+    low = np.minimum(np.nextafter(np.quantile(scores, tails, method="nearest"), np.inf), high)
+    never = np.full(THRESHOLDS, np.inf)
+    lows, highs = np.concatenate([low, -never, low]), np.concatenate([high, high, never])
+    first, second = np.sort(scores[coins == 0]), np.sort(scores[coins == 1])
+    right = len(second) - np.searchsorted(second, highs) + np.searchsorted(first, lows)
+    wrong = len(first) - np.searchsorted(first, highs) + np.searchsorted(second, lows)
+    strict = 1 - (1 - confidence) / len(lows)
+    best = int(np.argmax(epsilon_lower(right, wrong + 1, len(scores) + 1, claim.delta, strict)))
+    return Event(float(lows[best]), float(highs[best]))
 
 
 # -- what is audited --------------------------------------------------------------------------------------------

@@ -121,8 +121,8 @@ def _votes(vault: CentralVault, release: Release) -> Any:
 
 
 def _quantile(vault: CentralVault, release: Release) -> Any:
-    """Eight times as many levels below the middle as above: those above are chosen rarely, as in :func:`one_rises`."""
-    levels = np.concatenate([np.linspace(-0.9, -0.1, 480), np.linspace(0.1, 0.9, 60)])
+    """Many more levels below the middle than above: those above are chosen rarely, like the column that rises."""
+    levels = np.concatenate([np.linspace(-0.9, -0.1, 480), np.linspace(0.1, 0.9, 20)])
     return vault.quantile("targets", 0.5, levels, vault.problem.origin(), release)
 
 

@@ -1,0 +1,206 @@
+"""Each broken copy is broken in the way it says, and in no other."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from thresher.audit.broken import FreeSign, QuietNoise, Rerun, Unclipped
+from thresher.audit.questions import QUESTIONS
+from thresher.audit.witness import Witness
+from thresher.budget import Budget
+from thresher.plan import Plan
+from thresher.randomness import NoiseSource
+from thresher.releases import ExactRelease
+from thresher.vaults import CentralVault
+
+CHOICES = ["selection", "votes", "quantile", "vertex"]
+NUMBERS = ["gradient", "restricted-gradient", "moments", "gram", "minimiser", "pure-minimiser", "labels"]
+
+
+def vault_of(kind, name, *, noise=None, rows="second"):
+    question = QUESTIONS[name]
+    plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5))
+    return kind(*getattr(question.pair, rows), plan, noise or NoiseSource(0))
+
+
+def answer_of(kind, name, **facts):
+    with vault_of(kind, name, **facts) as vault:
+        return np.atleast_1d(QUESTIONS[name].probe.run(vault))
+
+
+def witness_of(kind):
+    return type("WitnessOf" + kind.__name__, (Witness, kind), {})
+
+
+# -- quiet noise ----------------------------------------------------------------------------------------------------
+
+
+KINDS = (NoiseSource, QuietNoise)
+
+
+def draws(kind, law, count):
+    noise = kind(KINDS.index(kind))
+    if law == "gaussian":
+        return noise.gaussian(np.zeros(count), 2.0, 3.0)[0]
+    if law == "l2-laplace":
+        return np.array([np.linalg.norm(noise.l2_laplace(6.0, 3)) for _ in range(count)])
+    # the larger of two equal scores leads by Logistic(scale): a choice between 0 and a lead shows its scale
+    lead = 6.0
+    return np.array([noise.gumbel_top(np.array([0.0, lead]), 1, 2.0, 3.0)[0][0] for _ in range(count)])
+
+
+@pytest.mark.parametrize("law", ["gaussian", "l2-laplace"])
+def test_quiet_noise_has_seven_tenths_of_the_spread(law):
+    """The ratio of two estimates from 20,000 draws each, within 3.9 deviations: false alarm rate with fresh seeds 1e-4.
+
+    A Gaussian sd has a relative error of 1/sqrt(2 count), the mean of Gamma(3) norms of 1/sqrt(3 count).
+    """
+    count = 20_000
+    spread = [np.std(x) if law == "gaussian" else x.mean() for x in (draws(kind, law, count) for kind in KINDS)]
+    error = stats.norm.isf(0.5e-4) * math.sqrt(2 * (1 / (2 if law == "gaussian" else 3) / count))
+    assert spread[1] / spread[0] == pytest.approx(0.7, rel=error)
+    assert error < 0.03  # so 0.65 and 0.75 would fail
+
+
+@pytest.mark.parametrize(("kind", "scale"), [(NoiseSource, 6.0), (QuietNoise, 4.2)])
+def test_quiet_choices_follow_seven_tenths_of_the_scale(kind, scale):
+    """A lead of 6 wins with chance 1 / (1 + e^(-6/scale)): 0.731, or 0.807. False alarms with a fresh seed: 1e-4."""
+    wins = int(draws(kind, "gumbel", 4000).sum())
+    assert stats.binomtest(wins, 4000, 1 / (1 + math.exp(-6 / scale))).pvalue > 1e-4
+
+
+def test_quiet_noise_tells_the_scale_it_used():
+    assert QuietNoise(0).gaussian(np.zeros(2), 2.0, 3.0)[1] == pytest.approx(4.2)
+    assert QuietNoise(0).gumbel_top(np.zeros(2), 1, 2.0, 3.0)[1] == pytest.approx(4.2)
+
+
+@pytest.mark.parametrize("name", ["gradient", "restricted-gradient", "moments", "labels"])
+def test_quiet_answers_lie_seven_tenths_as_far_from_the_truth(name):
+    """With the same random bits: the noise of the sound copy, scaled."""
+    exact, plain, quiet = [], [], []
+    for kind, answers in ((NoiseSource, plain), (QuietNoise, quiet)):
+        with vault_of(Witness, name, noise=kind(5)) as vault:
+            QUESTIONS[name].probe.run(vault)
+        answers.append(vault.said[0].answer)
+        exact.append(vault.said[0].value)
+    np.testing.assert_array_equal(exact[0], exact[1])
+    np.testing.assert_allclose(quiet[0] - exact[0], 0.7 * (plain[0] - exact[0]), rtol=1e-9)
+
+
+# -- no clip --------------------------------------------------------------------------------------------------------
+
+
+def exact_value(kind, name, rows):
+    with vault_of(witness_of(kind), name, rows=rows) as vault:
+        QUESTIONS[name].probe.run(vault)
+    return vault.said[0].value, vault.answers[0].sensitivity
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_unclipped_values_move_by_far_more_than_the_sensitivity_on_record(name):
+    moves, stated = {}, {}
+    for kind in (CentralVault, Unclipped):
+        (one, sensitivity), (other, _) = (exact_value(kind, name, rows) for rows in ("first", "second"))
+        moves[kind], stated[kind] = float(np.linalg.norm(one - other)), sensitivity
+    assert stated[CentralVault] == stated[Unclipped]
+    assert moves[CentralVault] <= stated[CentralVault] * (1 + 1e-9)
+    assert moves[Unclipped] > 2 * stated[Unclipped]
+
+
+@pytest.mark.parametrize("name", ["selection", "vertex"])
+def test_unclipped_scores_move_by_far_more_than_the_sensitivity_on_record(name):
+    """A score that rises by a million times the noise is chosen in every run."""
+    chosen = {int(answer_of(Unclipped, name, noise=NoiseSource(seed))[0]) for seed in range(20)}
+    sound = {int(answer_of(CentralVault, name, noise=NoiseSource(seed))[0]) for seed in range(20)}
+    assert len(chosen) == 1
+    assert len(sound) > 1
+
+
+def test_unclipped_rows_are_copies():
+    X, y = QUESTIONS["gradient"].pair.first
+    before = X.copy(), y.copy()
+    answer_of(Unclipped, "gradient", rows="first")
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(y, before[1])
+
+
+def test_an_unclipped_gradient_by_hand():
+    """At the origin: minus the mean of target times row, both a thousand."""
+    question = QUESTIONS["gradient"]
+    plan = Plan("exact", question.pair.problem, Budget(math.inf, 1e-5), (ExactRelease(1, "gradient"),))
+    with Unclipped(*question.pair.second, plan, NoiseSource(0)) as vault:
+        gradient = vault.gradient(vault.problem.origin(), plan.releases[0], 1.0)
+    np.testing.assert_allclose(gradient, np.full(4, -1e6 / 20))
+
+
+# -- free signs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels"])
+def test_free_signs_are_those_of_the_exact_values_and_sizes_are_noisy(name):
+    sizes = set()
+    for seed in range(20):
+        with vault_of(witness_of(FreeSign), name, noise=NoiseSource(seed)) as vault:
+            QUESTIONS[name].probe.run(vault)
+        said = vault.said[0]
+        assert np.all(said.value != 0)
+        np.testing.assert_array_equal(np.sign(said.answer), np.sign(said.value))
+        sizes.add(float(np.abs(said.answer).ravel()[0]))
+    assert len(sizes) == 20
+
+
+def test_free_signs_have_the_sizes_of_the_sound_copy():
+    plain, signed = (answer_of(kind, "gradient", noise=NoiseSource(2)) for kind in (CentralVault, FreeSign))
+    np.testing.assert_array_equal(np.abs(plain), np.abs(signed))
+
+
+@pytest.mark.parametrize(("rows", "ahead"), [("first", False), ("second", True)])
+def test_the_free_sign_of_a_vertex_is_exact_and_its_axis_is_noisy(rows, ahead):
+    """The four vertices ahead and the four behind are told apart in every one of 40 runs; the axis is any of four."""
+    runs = [int(answer_of(FreeSign, "signed-vertex", noise=NoiseSource(s), rows=rows)[0]) for s in range(40)]
+    assert {vertex < 4 for vertex in runs} == {ahead}
+    assert len({vertex % 4 for vertex in runs}) == 4
+
+
+def test_a_sound_vertex_has_a_noisy_sign():
+    """Each sign has a chance of at least 0.37 in every run: 40 runs agree with chance below 1e-7."""
+    runs = [int(answer_of(CentralVault, "signed-vertex", noise=NoiseSource(s))[0]) for s in range(40)]
+    assert {vertex < 4 for vertex in runs} == {True, False}
+
+
+# -- runs until one looks good --------------------------------------------------------------------------------------
+
+
+def share_of_best(kind, scores, count=1500):
+    """How often one pick of noisy scores has the largest exact one."""
+    question = QUESTIONS["selection"]
+    plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5))
+    with kind(*question.pair.first, plan, NoiseSource(7)) as vault:
+        picks = [vault._top(scores, 1, "gumbel", 1.0, 2.0, 0.0)[0] for _ in range(count)]
+    return sum(bool(scores[pick[0]] == scores.max()) for pick in picks)
+
+
+def test_a_rerun_finds_the_best_as_often_as_ten_tries_would():
+    """1500 choices each; false alarm rate with a fresh seed: 1e-4 for each of the two counts."""
+    scores = np.array([0.0, 0.5, 1.0, 0.2, -1.0, 0.0, 0.3, 0.1])
+    once = float(np.exp(scores[2] / 2) / np.sum(np.exp(scores / 2)))
+    assert stats.binomtest(share_of_best(CentralVault, scores), 1500, once).pvalue > 1e-4
+    assert stats.binomtest(share_of_best(Rerun, scores), 1500, 1 - (1 - once) ** 10).pvalue > 1e-4
+    assert once < 0.25 < 0.8 < 1 - (1 - once) ** 10
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_rerun_is_charged_and_recorded_once(name):
+    with vault_of(Rerun, name) as vault:
+        QUESTIONS[name].probe.run(vault)
+        assert len(vault.answers) == 1
+        with pytest.raises(RuntimeError, match="used up"):
+            QUESTIONS[name].probe.run(vault)
+
+
+def test_broken_copies_answer_numbers_or_choices_they_do_not_break_as_the_sound_one_does():
+    for kind, name in ((Rerun, "gradient"), (FreeSign, "moments"), (Unclipped, "votes"), (Unclipped, "quantile")):
+        sound, broken = (answer_of(each, name, noise=NoiseSource(4)) for each in (CentralVault, kind))
+        np.testing.assert_array_equal(np.abs(sound), np.abs(broken))
