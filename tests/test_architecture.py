@@ -63,10 +63,11 @@ def test_algorithms_touch_no_row_and_draw_no_noise(path):
     [
         ("engines", {"engines", "vaults"}),
         ("losses", {"engines", "vaults", "plan"}),
-        ("randomness", {"vaults", "fitting"}),
+        ("randomness", {"vaults", "fitting", "audit"}),
+        ("audit", {"audit", "report", "display", "cli"}),
     ],
 )
-def test_rows_losses_and_noise_are_handled_only_where_they_belong(name, allowed):
+def test_rows_losses_noise_and_attacks_are_handled_only_where_they_belong(name, allowed):
     assert importers(name)
     assert importers(name) <= allowed
 
@@ -89,7 +90,18 @@ def test_dependencies_point_one_way(name):
     assert not {path.name for path in files_of(name) if imports(path) & above}
 
 
-NOISELESS = ["budget", "accounting", "releases", "clipping", "losses", "plan", "polytopes", "vaults", "engines"]
+NOISELESS = [
+    "budget",
+    "accounting",
+    "releases",
+    "clipping",
+    "losses",
+    "plan",
+    "polytopes",
+    "vaults",
+    "engines",
+    "report",
+]
 
 
 @pytest.mark.parametrize("name", [*NOISELESS, "algorithms", "fitting", "estimators", "certificate"])

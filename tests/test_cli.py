@@ -206,3 +206,49 @@ def test_a_privacy_warning_is_shown_in_one_line(folder, tmp_path):
     )
     assert shown.exit_code == 0
     assert "thresher: warning: delta=0.01 is not below 1/n" in shown.stderr
+
+
+# -- audit ------------------------------------------------------------------------------------------------------
+
+
+def test_audit_prints_the_bound_and_says_what_it_means(tmp_path):
+    report = tmp_path / "audit.html"
+    args = ["audit", "label-noise-printed", "--runs", "400", "--seed", "0", "--jobs", "1", "--report", str(report)]
+    result = CliRunner().invoke(app, args)
+    assert result.exit_code == 0, result.output
+    assert "DISPROVED" in result.stdout
+    assert "erratum E-12" in result.stdout
+    assert "<svg" in report.read_text()
+
+
+def test_audit_as_json_is_repeatable():
+    args = ["audit", "dp-ight", "--runs", "200", "--seed", "0", "--jobs", "1", "--json"]
+    first, again = (json.loads(CliRunner().invoke(app, args).stdout) for _ in range(2))
+    for record in (*first, *again):
+        record.pop("seconds")
+    assert first == again
+    assert [record["kind"] for record in first] == ["algorithm"] * len(first)
+    assert all(record["epsilon_lower"] <= record["claimed_epsilon"] for record in first)
+
+
+def test_audit_ends_with_status_1_if_a_broken_copy_is_not_caught():
+    result = CliRunner().invoke(app, ["audit", "moments-quiet", "--runs", "200", "--seed", "0", "--jobs", "1"])
+    assert result.exit_code == 1
+    assert "NOT CAUGHT" in result.stdout
+    assert "UNEXPECTED" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["nothing"], "NAME='nothing' is not known; use all, dp-ight"),
+        (["gradient", "--runs", "5"], "runs=5 must be a whole number of at least 100"),
+        (["gradient", "--confidence", "1"], "confidence=1.0 must lie strictly between 0 and 1"),
+        (["gradient", "--report", "/nowhere/audit.html"], "--report='/nowhere/audit.html' cannot be written"),
+    ],
+)
+def test_audit_refuses_bad_input_in_one_line(args, message):
+    result = CliRunner().invoke(app, ["audit", *args, "--jobs", "1"])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

