@@ -476,3 +476,21 @@ def test_likelihoods_of_all_choices_add_up_to_one(picks, loss):
         script = [replace(live.said[0], answer=np.array(chosen))]
         total += math.exp(run(probe, plan, some_rows(loss), Silent(0), script)[1].log_likelihood)
     assert total == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize("scores", [[0.0, -1000.0, 0.0, 0.0], [1000.0, 1000.0, 0.0, 0.0], [0.0, 0.0, 5000.0, 0.0]])
+def test_scores_far_apart_are_certain_or_impossible(scores):
+    """Without a warning, which would be an error here."""
+    chance = log_chance_of_top(np.array([0, 1]), np.array(scores))
+    assert chance == pytest.approx(0.0, abs=1e-6) if scores[1] == 1000 else chance < -900
+
+
+def test_an_algorithm_that_overwrites_answers_cannot_change_the_script():
+    question = QUESTIONS["perturbed-minimiser"]
+    plan = question.probe.plan(question.pair.problem, Budget(1.0, 0.1))
+    noise = NoiseSource(0)
+    live = Witness(*question.pair.first, plan, noise)
+    answer = question.probe.run(live).copy()
+    scripted = Witness(*question.pair.second, plan, noise, script=live.said)
+    question.probe.run(scripted)[:] = 7.0
+    np.testing.assert_array_equal(live.said[0].answer, answer)

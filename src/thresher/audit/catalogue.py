@@ -140,10 +140,13 @@ def membership_examples(
 def _algorithms() -> list[Case]:
     row, one_column = pairs.mirrored_row(), pairs.mirrored_row(d=1, sparsity=1)
     classes, added = pairs.mirrored_row("logistic"), pairs.mirrored_row(adjacency="add-remove")
+    three_classes = pairs.mirrored_row("multinomial")
     rises, class_rises = pairs.one_rises(), pairs.one_rises("logistic")
     cases: list[tuple[Any, Pair, Claim, int]] = [
         (DPIGHT(), row, GAUSSIAN, 10_000),
         (DPIGHT(iterations=5), classes, GAUSSIAN, 10_000),
+        (DPIGHT(iterations=5), three_classes, GAUSSIAN, 10_000),
+        (Peeling(iterations=1), three_classes, MIXED, 5_000),  # one class against the rest
         (DPIGHT(), added, GAUSSIAN, 10_000),
         (OutputPerturbation(), row, GAUSSIAN, 10_000),
         (OutputPerturbation(noise="l2-laplace"), one_column, Claim(2.0), 10_000),

@@ -25,10 +25,11 @@ class Claim:
         """From a :class:`~thresher.Budget`, a pair (epsilon, delta), or a number for pure epsilon-DP."""
         if isinstance(claimed, Claim):
             return claimed
-        if isinstance(claimed, Budget):
-            return cls(claimed.epsilon, claimed.delta)
         try:
-            epsilon, delta = (float(claimed), 0.0) if np.ndim(claimed) == 0 else map(float, claimed)
+            if isinstance(claimed, Budget):
+                epsilon, delta = claimed.epsilon, claimed.delta
+            else:
+                epsilon, delta = (float(claimed), 0.0) if np.ndim(claimed) == 0 else map(float, claimed)
         except (TypeError, ValueError):
             raise ValueError(f"claimed={claimed!r} must be a Budget, a pair (epsilon, delta), or an epsilon") from None
         if not (0 < epsilon < math.inf and 0 <= delta < 1):

@@ -10,7 +10,8 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import in_parallel
-from thresher.audit.witness import Witness
+from thresher.audit.witness import witness_of
 from thresher.budget import Budget, PrivacyWarning, is_whole
 from thresher.plan import Plan
 from thresher.randomness import NoiseSource
@@ -147,15 +148,15 @@ def audit(
         How the result calls the target.
     """
     claim = Claim.of(claimed)
-    _check(pair, runs, confidence)
-    started = time.perf_counter()
-    suspect = suspect_of(target)
+    _check(pair, runs, confidence, claimed, gaussian)
+    runs, confidence, started = int(runs), float(confidence), time.perf_counter()
+    suspect = suspect_of(target, 1 if pair.problem is None else pair.problem.outputs)
     play: Callable[..., tuple[Bits, list[Any]]]
     arguments: tuple[Any, ...]
     if suspect is not None:
         plan = _planned(suspect, pair, claim)
         play, arguments = _hear_run, (suspect, plan, pair)
-        gaussian = math.isfinite(plan.cost.mu_squared) if gaussian is None else gaussian
+        gaussian = claim.delta > 0 and math.isfinite(plan.cost.mu_squared) if gaussian is None else gaussian
     else:
         play, arguments = _see_run, (fit_of(target), pair)
     coins, outcomes = _play(play, arguments, runs, random_state, n_jobs, verbose, title := name or name_of(target))
@@ -196,10 +197,7 @@ def _play(
 
 def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | None) -> tuple[Bits, list[float]]:
     """Coins and, for each run, how much more likely the second data set makes everything that was answered."""
-    vault: Any = Witness
-    if suspect.vault is not CentralVault:
-        vault = type("WitnessOf" + suspect.vault.__name__, (Witness, suspect.vault), {})
-    noise = suspect.noise(seed)
+    vault, noise = witness_of(suspect.vault), suspect.noise(seed)
     coins = noise.uniform_integers(2, runs)
     scores = []
     for coin in coins:
@@ -222,7 +220,7 @@ def _see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         for coin, run_seed in zip(coins, seeds, strict=True):
-            outcome = fit(*(pair.second if coin else pair.first), int(run_seed))
+            outcome = fit(*deepcopy(pair.second if coin else pair.first), int(run_seed))  # it may write into its rows
             outcomes.append(
                 np.ravel(np.asarray(outcome, dtype=np.float64)) if pair.score is None else pair.score(outcome)
             )
@@ -300,12 +298,13 @@ def _best_event(coins: Bits, scores: Floats, claim: Claim, confidence: float, ga
 # -- what is audited --------------------------------------------------------------------------------------------
 
 
-def suspect_of(target: Any) -> Suspect | None:
+def suspect_of(target: Any, outputs: int = 1) -> Suspect | None:
     """An algorithm, whatever form it was given in; None for estimators and functions."""
-    target = resolve(target) if isinstance(target, str) else target
     suspect = target if isinstance(target, Suspect) else Suspect(target)
-    is_algorithm = hasattr(suspect.algorithm, "run") and not hasattr(suspect.algorithm, "fit")
-    return suspect if is_algorithm else None
+    algorithm = suspect.algorithm
+    if isinstance(algorithm, type) or not (isinstance(algorithm, str) or hasattr(algorithm, "run")):
+        return None
+    return replace(suspect, algorithm=resolve(algorithm, outputs))
 
 
 def _planned(suspect: Suspect, pair: Pair, claim: Claim) -> Plan:
@@ -316,11 +315,14 @@ def _planned(suspect: Suspect, pair: Pair, claim: Claim) -> Plan:
 
 
 def fit_of(target: Any) -> Callable[..., Any]:
-    if hasattr(target, "fit") and hasattr(target, "get_params"):
+    if not isinstance(target, type) and hasattr(target, "fit") and hasattr(target, "get_params"):
         return _Fitted(target)
-    if callable(target) and not isinstance(target, type):
+    if not isinstance(target, type) and callable(target):
         return target  # type: ignore[no-any-return]
-    raise ValueError(f"target={target!r} must be an algorithm or its name, an estimator, or a function of (X, y, seed)")
+    raise ValueError(
+        f"target={target!r} must be an algorithm (an instance, or its name), an unfitted estimator, or a function of "
+        "(X, y, seed)"
+    )
 
 
 def name_of(target: Any) -> str:
@@ -331,10 +333,16 @@ def name_of(target: Any) -> str:
     return str(getattr(target, "name", None) or getattr(target, "__name__", None) or type(target).__name__)
 
 
-def _check(pair: Pair, runs: int, confidence: float) -> None:
+def _check(pair: Pair, runs: int, confidence: float, claimed: Any, gaussian: bool | None) -> None:
     if not isinstance(pair, Pair):
         raise ValueError(f"pair={pair!r} must be a Pair, for example one of thresher.audit.pairs")
     if not (is_whole(runs) and runs >= 100):
         raise ValueError(f"runs={runs!r} must be a whole number of at least 100")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r} must lie strictly between 0 and 1; 0.99 is usual")
+    if isinstance(claimed, Budget) and claimed.adjacency != pair.adjacency:
+        raise ValueError(
+            f"claimed={claimed!r} speaks of other neighbours than the pair's, {pair.adjacency}; make them one"
+        )
+    if gaussian and Claim.of(claimed).delta == 0:
+        raise ValueError("gaussian=True: no Gaussian release has a delta of 0; claim a pair (epsilon, delta)")

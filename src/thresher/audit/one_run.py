@@ -18,9 +18,9 @@ from scipy import sparse
 
 from thresher.audit.bounds import one_run_epsilon_lower
 from thresher.audit.claims import Claim
-from thresher.audit.game import AuditResult, Event, fit_of, name_of, suspect_of
-from thresher.audit.witness import Said, Witness
-from thresher.budget import Budget, PrivacyWarning, is_whole
+from thresher.audit.game import AuditResult, Event, Suspect, fit_of, name_of, suspect_of
+from thresher.audit.witness import Said, witness_of
+from thresher.budget import Adjacency, Budget, PrivacyWarning, is_whole
 from thresher.plan import Plan, Problem
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
@@ -60,19 +60,19 @@ def one_run(
         How many canaries the attacker guesses; default: a fifth of them. Fixed before the run.
     """
     claim, started = Claim.of(claimed), time.perf_counter()
-    rows, targets = canaries or random_canaries(problem, problem.n - len(y), random_state)
-    guesses = _check(problem, y, targets, guesses, confidence)
-    noise = NoiseSource(random_state)
+    rows, targets = canaries or random_canaries(problem, max(problem.n - len(y), 0), random_state)
+    guesses = _check(problem, y, targets, guesses, confidence, claimed)
+    suspect = suspect_of(target)
+    noise = (NoiseSource if suspect is None else suspect.noise)(random_state)
     coins = noise.uniform_integers(2, len(targets))
     mirrored = mirrored_targets(targets, problem)
     stacked = (
         sparse.vstack([sparse.csr_array(X), sparse.csr_array(rows)]) if sparse.issparse(X) else np.vstack([X, rows])
     )
     whole = (stacked, np.concatenate([np.asarray(y, dtype=float), np.where(coins == 1, targets, mirrored)]))
-    suspect = suspect_of(target)
     if suspect is not None:
         plan = suspect.algorithm.plan(problem, Budget(claim.epsilon, claim.delta or np.finfo(float).tiny))
-        scores = _heard(suspect.algorithm, plan, whole, (X, y), (rows, targets, mirrored), noise, verbose)
+        scores = _heard(suspect, plan, whole, (X, y), (rows, targets, mirrored), noise, verbose)
     else:
         scores = _seen(fit_of(target), whole, (rows, targets, mirrored), int(noise.uniform_integers(2**31, 1)[0]))
     order = np.argsort(scores, kind="stable")
@@ -108,8 +108,8 @@ def mirrored_targets(targets: Floats, problem: Problem) -> Floats:
 
 
 def _heard(
-    algorithm: Any, plan: Plan, whole: tuple[Any, Floats], real: tuple[Any, Any], canaries: tuple[Any, Floats, Floats],
-    noise: NoiseSource, verbose: int,
+    suspect: Suspect, plan: Plan, whole: tuple[Any, Floats], real: tuple[Any, Any],
+    canaries: tuple[Any, Floats, Floats], noise: NoiseSource, verbose: int,
 ) -> Floats:  # fmt: skip
     """For each canary, sum_t <answer_t - value_t, own_t - mirrored_t> / scale_t^2 over the noisy numbers of the run.
 
@@ -117,12 +117,13 @@ def _heard(
     questions put to a vault that holds nothing but that row, with the public n unchanged. For averages, which add up
     over rows, this is the log-likelihood ratio of the canary's coin, up to what the other canaries add.
     """
-    with Witness(*whole, plan, noise) as live:
-        algorithm.run(live)
+    witness = witness_of(suspect.vault)
+    with witness(*whole, plan, noise) as live:
+        suspect.algorithm.run(live)
 
     def values(X: Any, y: Any) -> list[Floats]:
-        with Witness(X, np.asarray(y, dtype=float), plan, noise, script=live.said) as vault:
-            algorithm.run(vault)
+        with witness(X, np.asarray(y, dtype=float), plan, noise, script=live.said) as vault:
+            suspect.algorithm.run(vault)
         return [said.value for said in vault.said if said.value is not None]
 
     numbers: list[Said] = [said for said in live.said if said.value is not None]
@@ -152,8 +153,12 @@ def _seen(
     return leaning
 
 
-def _check(problem: Problem, y: Any, targets: Any, guesses: int | None, confidence: float) -> int:
+def _check(problem: Problem, y: Any, targets: Any, guesses: int | None, confidence: float, claimed: Any) -> int:
     count = len(targets)
+    if isinstance(claimed, Budget) and claimed.adjacency is not Adjacency.REPLACE_ONE:
+        raise ValueError(
+            f"claimed={claimed!r}: the two sides of a canary's coin are replace-one neighbours; claim those"
+        )
     if problem.outputs > 1:
         raise ValueError("problem: canaries are mirrored between two classes or ends; audit one class against the rest")
     if problem.n != len(y) + count:
@@ -165,4 +170,4 @@ def _check(problem: Problem, y: Any, targets: Any, guesses: int | None, confiden
     guesses = max(2, int(GUESSED * count)) if guesses is None else guesses
     if not (is_whole(guesses) and 1 <= guesses <= count):
         raise ValueError(f"guesses={guesses!r} must be a whole number from 1 to the number of canaries, {count}")
-    return guesses
+    return int(guesses)

@@ -43,9 +43,9 @@ WILD = 1e3
 class Pair:
     """Two neighbouring data sets (X, y), the public facts an algorithm is given about them, and a score.
 
-    ``score`` turns what a mechanism released into a number that is larger the more it looks like ``second``. Without
-    one, algorithms are scored by the privacy loss of all their answers, and other mechanisms by what separates their
-    outcomes in the runs that are not counted.
+    ``score`` turns what an estimator's model or a function shows into a number that is larger the more it looks like
+    ``second``; without one, it is learnt from runs that are not counted. Algorithms need none: they are scored by the
+    privacy loss of all their answers. With more than two classes, y has one 0/1 column for each.
     """
 
     name: str
@@ -75,9 +75,10 @@ class Pair:
         n = len(less[1])
         if len(more[1]) != n + 1:
             raise ValueError(f"pair {self.name!r}: add-remove neighbours have {n} and {n + 1} rows, not {len(more[1])}")
+        X, y = sparse.csr_array(more[0]), np.asarray(more[1])
         for left_out in range(n + 1):
             kept = np.delete(np.arange(n + 1), left_out)
-            if not len(_rows_that_differ((more[0][kept], np.asarray(more[1])[kept]), less)):
+            if not len(_rows_that_differ((X[kept], y[kept]), less)):
                 return
         raise ValueError(f"pair {self.name!r}: taking one row out of the larger data set does not give the smaller one")
 
@@ -85,7 +86,8 @@ class Pair:
 def _rows_that_differ(one: Rows, other: Rows) -> NDArray[np.intp]:
     X, Z = (sparse.csr_array(rows[0]) for rows in (one, other))
     unlike = np.diff(sparse.csr_array(X != Z).indptr) > 0
-    return np.flatnonzero(unlike | (np.asarray(one[1]) != np.asarray(other[1])))
+    targets = np.asarray(one[1]) != np.asarray(other[1])
+    return np.flatnonzero(unlike | targets.reshape(len(unlike), -1).any(axis=1))
 
 
 # -- pairs ------------------------------------------------------------------------------------------------------
@@ -94,7 +96,8 @@ def _rows_that_differ(one: Rows, other: Rows) -> NDArray[np.intp]:
 def mirrored_row(
     loss: str = "squared", n: int = 100, d: int = 4, sparsity: int = 2, adjacency: str = "replace-one"
 ) -> Pair:
-    """One row of features at their bounds with the highest target, or the lowest (add-remove: or no such row).
+    """One row of features at their bounds with the highest target, or the lowest (add-remove: or no such row); with
+    ``loss="multinomial"``, of the second of three classes, or of the first.
 
     All other rows are zero. So the row's clipped gradient is all there is, of full length and, with the other target,
     of the opposite sign: gradients, minimisers and labels move by exactly their sensitivity as long as the residual
@@ -102,10 +105,12 @@ def mirrored_row(
     """
     X, y = np.zeros((n, d)), np.zeros(n)
     X[0] = WILD
-    low, high = (-WILD, WILD) if loss == "squared" else (0.0, 1.0)
-    low_y, high_y = y.copy(), y.copy()
-    low_y[0], high_y[0] = low, high
-    first = (X, low_y) if Adjacency(adjacency) is Adjacency.REPLACE_ONE else (X[1:], y[1:])
+    if loss == "multinomial":
+        low_y, high_y = np.eye(3)[[0] + [2] * (n - 1)], np.eye(3)[[1] + [2] * (n - 1)]
+    else:
+        low_y, high_y = y.copy(), y.copy()
+        low_y[0], high_y[0] = (-WILD, WILD) if loss == "squared" else (0.0, 1.0)
+    first = (X, low_y) if Adjacency(adjacency) is Adjacency.REPLACE_ONE else (X[1:], high_y[1:])
     problem = _problem(n, d, sparsity, loss)
     return Pair(f"mirrored row, {loss}", first, (X, high_y), problem, Adjacency(adjacency))
 
@@ -203,4 +208,4 @@ def all_ones(n: int = 100, d: int = 104) -> Pair:
 def _problem(n: int, d: int, sparsity: int, loss: str) -> Problem:
     """Features within 1, targets within [-1, 1], no intercept: it would share the noise and hide the row."""
     bounds = Bounds(feature=1.0, target=(-1.0, 1.0) if loss == "squared" else None)
-    return Problem(n, d, sparsity, loss, bounds, intercept=False)
+    return Problem(n, d, sparsity, loss, bounds, intercept=False, outputs=3 if loss == "multinomial" else 1)

@@ -21,7 +21,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import Release
 from thresher.vaults import CentralVault
 
-__all__ = ["Said", "Witness", "log_chance_of_top"]
+__all__ = ["Said", "Witness", "log_chance_of_first", "log_chance_of_top", "witness_of"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -78,14 +78,16 @@ class Witness(CentralVault):
             chosen, scale = super()._top(scores, picks, noise, sensitivity, multiplier, error)
         else:
             said = next(self._script)
-            chosen, scale = said.answer, said.scale
+            chosen, scale = said.answer.copy(), said.scale
         chance = log_chance_of_first if noise == "laplace" else log_chance_of_top
-        self._hear(Said(chosen, scale), chance(chosen, scores / scale))
+        self._hear(Said(chosen.copy(), scale), chance(chosen, scores / scale))
         return chosen, scale
 
     def _blocks(self, blocks: int) -> NDArray[np.int64]:
-        labels = super()._blocks(blocks) if self._script is None else next(self._script).answer
-        self._hear(Said(labels, 0.0), 0.0)
+        labels = super()._blocks(blocks) if self._script is None else next(self._script).answer.copy()
+        if len(labels) != len(self._targets):
+            raise ValueError("votes: blocks of rows are replayed row by row; audit them with replace-one neighbours")
+        self._hear(Said(labels.copy(), 0.0), 0.0)
         return labels
 
     def perturbed_minimiser(self, support: Indices, release: Release, clip: float, ridge: float) -> Floats:
@@ -99,7 +101,7 @@ class Witness(CentralVault):
         else:
             self._charge("perturbed minimiser", release, clip, self.problem.origin())
             said = next(self._script)
-            answer = said.answer
+            answer = said.answer.copy()
             self._record(release, clip, self._mean_sensitivity(clip), said.scale)
         engine, units = self._restricted(self._open(), support)
         objective = self._objective(engine, self._limits_of(engine.row_norms(), clip), ridge)
@@ -111,6 +113,11 @@ class Witness(CentralVault):
     def _hear(self, said: Said, log_likelihood: float) -> None:
         self.said.append(said)
         self._log_likelihoods.append(log_likelihood)
+
+
+def witness_of(vault: type[CentralVault]) -> Any:
+    """A witness that answers as ``vault`` does."""
+    return Witness if vault is CentralVault else type(f"WitnessOf{vault.__name__}", (Witness, vault), {})
 
 
 def log_chance_of_top(chosen: Indices, scores: Floats) -> float:
@@ -126,7 +133,8 @@ def log_chance_of_top(chosen: Indices, scores: Floats) -> float:
     if others.size == 0:
         return 0.0
     log_rates = scores[chosen] - _log_sum(others)  # in units of W
-    log_terms = LOG_TIMES - TIMES + np.log(-np.expm1(-np.exp(log_rates[:, None] + LOG_TIMES))).sum(axis=0)
+    with np.errstate(over="ignore", divide="ignore"):  # scores far apart: chances of 1, or of 0
+        log_terms = LOG_TIMES - TIMES + np.log(-np.expm1(-np.exp(log_rates[:, None] + LOG_TIMES))).sum(axis=0)
     return float(_log_sum(log_terms) + math.log(LOG_TIMES[1] - LOG_TIMES[0]))
 
 
@@ -143,4 +151,4 @@ def log_chance_of_first(chosen: Indices, scores: Floats) -> float:
 def _log_sum(logs: Floats) -> float:
     """log(sum(exp(logs))); SciPy's takes ten times as long for a few numbers, and this is most of a short run."""
     largest = float(np.max(logs))
-    return largest + math.log(float(np.sum(np.exp(logs - largest))))
+    return largest + math.log(float(np.sum(np.exp(logs - largest)))) if largest > -math.inf else largest
