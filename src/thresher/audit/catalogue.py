@@ -33,6 +33,7 @@ from thresher.budget import Budget
 from thresher.clipping import gradient_sensitivity
 from thresher.datasets import dpsl_kt_law
 from thresher.estimators import SparseRegressor
+from thresher.preprocessing import ColumnRanges
 
 __all__ = ["Case", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
 
@@ -161,6 +162,7 @@ def _algorithms() -> list[Case]:
         (DPSLKT(), rises, MIXED, 10_000),
         (DPSLKT(), pairs.support_flip(101, 2), MIXED, 5_000),
         (DPSLKT(teacher="convex", ridge=10.0), row, GAUSSIAN, 10_000),
+        (ColumnRanges(quantiles=None, centre=True), pairs.ranks(), MIXED, 10_000),
     ]
     return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 

@@ -163,17 +163,17 @@ def full_row(n: int = 10, d: int = 3) -> Pair:
 
 
 def ranks(n: int = 40) -> Pair:
-    """One target moves from the lowest value to the highest, and the rank of every level between them falls by one.
+    """One row moves from the lowest value to the highest, and the rank of every level between them falls by one.
 
-    Two targets lie in the middle. So levels below it have one rank too few for the median and levels above it one too
-    many: the first become worse by one, the others better by one, which is all a score can move.
+    The only column holds the same values as the target. Two rows lie in the middle. So levels below it have one rank
+    too few for the median and levels above it one too many: the first become worse by one, the others better by one,
+    which is all a score can move.
     """
     half = n // 2 - 1
     y = np.repeat([-1.0, 0.0, 1.0], [half, 2, half])
     moved = y.copy()
     moved[0] = 1.0
-    X = np.zeros((n, 1))
-    return Pair("ranks", (X, y), (X, moved), _problem(n, 1, 1, "squared"))
+    return Pair("ranks", (y[:, None], y), (moved[:, None], moved), _problem(n, 1, 1, "squared"))
 
 
 def ballots(d: int = 8) -> Pair:
