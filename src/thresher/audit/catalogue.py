@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +35,8 @@ from thresher.clipping import gradient_sensitivity
 from thresher.datasets import dpsl_kt_law
 from thresher.estimators import SparseRegressor
 from thresher.preprocessing import ColumnRanges
+from thresher.progress import progress_bar
+from thresher.randomness import NoiseSource
 
 __all__ = ["Case", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
 
@@ -97,22 +100,23 @@ def find_cases(name: str) -> list[Case]:
 def audit_cases(
     cases: Sequence[Case], *, runs: int | None = None, confidence: float = 0.99, random_state: int | None = None,
     n_jobs: int | None = None, verbose: int = 0,
-) -> Iterable[Finding]:  # fmt: skip
+) -> Iterator[Finding]:  # fmt: skip
     """Audit one case after the other; ``confidence`` is that of the whole: no sound claim at all is flagged.
 
     The error that is left is divided among the claims that might hold. Broken copies cannot be flagged wrongly.
     """
     doubtful = sum(case.kind != "broken" for case in cases)
     shared = 1 - (1 - confidence) / max(doubtful, 1)
-    for at, case in enumerate(cases):
-        yield Finding(
-            case,
-            audit(
+    several = len(cases) > 1  # then the bar counts cases, not the runs of one
+    with progress_bar("audits", len(cases), enabled=several and verbose > 0) as advance:
+        for at, case in enumerate(cases):
+            result = audit(
                 case.target, case.pair, claimed=case.claim, runs=runs or case.runs, name=case.name, n_jobs=n_jobs,
-                confidence=confidence if case.kind == "broken" else shared, verbose=verbose,
+                confidence=confidence if case.kind == "broken" else shared, verbose=0 if several else verbose,
                 random_state=None if random_state is None else random_state + at,
-            ),
-        )  # fmt: skip
+            )  # fmt: skip
+            advance()
+            yield Finding(case, result)
 
 
 def verdict(finding: Finding) -> str:
@@ -173,9 +177,14 @@ def _questions() -> list[Case]:
         Case(name, "question", item.probe, item.pair, item.claim, more.get(name, 10_000))
         for name, item in QUESTIONS.items()
     ]
-    strict = Claim(1.0, 1e-5)
-    probe = QUESTIONS["gradient"].at(strict)
-    return [Case("gradient", "question", probe, QUESTIONS["gradient"].pair, strict, 60_000), *cases]
+    gradient, strict = QUESTIONS["gradient"], Claim(1.0, 1e-5)
+    cases.append(Case("gradient", "question", gradient.at(strict), gradient.pair, strict, 60_000))
+    exact = partial(NoiseSource, hardened=True)
+    for name in ("gradient", "selection"):
+        item = QUESTIONS[name]
+        suspect = Suspect(item.probe, noise=exact)
+        cases.append(Case(f"{name}-hardened", "question", suspect, item.pair, item.claim, 10_000))
+    return cases
 
 
 def _printed() -> list[Case]:

@@ -41,11 +41,14 @@ GAUSSIAN = "if the release is Gaussian: one mu describes the whole trade-off bet
 
 @dataclass(frozen=True)
 class Suspect:
-    """An algorithm over a vault or a noise source of another class than the library's: a copy to be tested."""
+    """An algorithm over a vault of another class, or with noise from elsewhere: a copy to be tested.
+
+    ``noise`` makes a noise source from a seed, or from None.
+    """
 
     algorithm: Algorithm
     vault: type[CentralVault] = CentralVault
-    noise: type[NoiseSource] = NoiseSource
+    noise: Callable[[int | None], NoiseSource] = NoiseSource
 
 
 @dataclass(frozen=True)
