@@ -33,7 +33,13 @@ class OneVsRest:
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         part = self._part(problem, budget)
-        settings = {**part.settings, "classes": problem.outputs}
+        share = part.budget.epsilon if part.budget.private else str(part.budget.epsilon)  # JSON knows no infinity
+        settings = {
+            **part.settings,
+            "classes": problem.outputs,
+            "class_epsilon": share,
+            "class_delta": part.budget.delta,
+        }
         note = f"one class against the rest, {problem.outputs} times, each with epsilon={part.budget.epsilon:.4g}"
         return Plan(
             part.algorithm, problem, budget, part.releases * problem.outputs, settings, part.calibration,
@@ -41,8 +47,11 @@ class OneVsRest:
         )  # fmt: skip
 
     def run(self, vault: CentralVault) -> Floats:
-        problem = vault.problem
-        part = self._part(problem, vault.plan.budget)
+        problem, settings = vault.problem, vault.plan.settings
+        share = replace(
+            vault.plan.budget, epsilon=float(settings["class_epsilon"]), delta=float(settings["class_delta"])
+        )
+        part = self.each.plan(_of_one_class(problem), share)
         parts, published = [], []
         for k in range(problem.outputs):
             parts.append(self.each.run(vault.one_against_rest(k, part)))
@@ -52,7 +61,7 @@ class OneVsRest:
 
     def _part(self, problem: Problem, budget: Budget) -> Plan:
         """The plan of one class: as much epsilon as K such plans may have together."""
-        one, classes = replace(problem, loss="logistic", outputs=1), problem.outputs
+        one, classes = _of_one_class(problem), problem.outputs
         plan = self.each.plan(one, replace(budget, epsilon=budget.epsilon / classes, delta=budget.delta / classes))
         if not budget.private or plan.calibration == "printed":
             return plan
@@ -66,3 +75,7 @@ class OneVsRest:
             else:
                 high = middle
         return plan
+
+
+def _of_one_class(problem: Problem) -> Problem:
+    return replace(problem, loss="logistic", outputs=1)

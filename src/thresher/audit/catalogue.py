@@ -151,7 +151,7 @@ def _algorithms() -> list[Case]:
         (DPIGHT(), row, GAUSSIAN, 10_000),
         (DPIGHT(iterations=5), classes, GAUSSIAN, 10_000),
         (DPIGHT(iterations=5), three_classes, GAUSSIAN, 10_000),
-        (Peeling(iterations=1), three_classes, MIXED, 5_000),  # one class against the rest
+        (Peeling(iterations=1), three_classes, MIXED, 2_000),  # one class against the rest
         (DPIGHT(), added, GAUSSIAN, 10_000),
         (OutputPerturbation(), row, GAUSSIAN, 10_000),
         (OutputPerturbation(noise="l2-laplace"), one_column, Claim(2.0), 10_000),
@@ -165,14 +165,14 @@ def _algorithms() -> list[Case]:
         (TwoStage(ridge=10.0), rises, MIXED, 10_000),
         (DPSLKT(), rises, MIXED, 10_000),
         (DPSLKT(), pairs.support_flip(101, 2), MIXED, 5_000),
-        (DPSLKT(teacher="convex", ridge=10.0), row, GAUSSIAN, 10_000),
+        (DPSLKT(teacher="convex", ridge=10.0), row, GAUSSIAN, 5_000),
         (ColumnRanges(quantiles=None, centre=True), pairs.ranks(), MIXED, 10_000),
     ]
     return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 
 def _questions() -> list[Case]:
-    more = {"selection": 30_000}  # of the choices, the one that most algorithms rest on
+    more = {"selection": 30_000, "votes": 6_000}  # selection: of all choices, the one that most algorithms rest on
     cases = [
         Case(name, "question", item.probe, item.pair, item.claim, more.get(name, 10_000))
         for name, item in QUESTIONS.items()
@@ -202,8 +202,8 @@ def _printed() -> list[Case]:
         "E-22": math.sqrt(d) * vector.epsilon,
     }
     cases: list[tuple[str, Any, Pair, Claim, int, str]] = [
-        ("dp-ight-printed", remark, row, loose, 10_000, "E-1: the variance lacks a factor 2"),
-        ("dp-ight-printed", corollary, row, usual, 10_000, "E-2: the corollary drops a factor 6"),
+        ("dp-ight-printed", remark, row, loose, 4_000, "E-1: the variance lacks a factor 2"),
+        ("dp-ight-printed", corollary, row, usual, 4_000, "E-2: the corollary drops a factor 6"),
         ("dpsl-kt-printed", DPSLKT(calibration="printed"), flip, Claim(0.8, 0.01), 1_000, "E-5: the support flips"),
         (
             "frank-wolfe-printed", FrankWolfe(calibration="printed", iterations=30, radius=0.5), row, loose, 2_000,
