@@ -11,9 +11,8 @@ def main() -> None:
     for finding in findings:
         result = finding.result
         if finding.case.kind in ("algorithm", "printed"):
-            pair = f"{result.pair}{' (add-remove)' if finding.case.pair.adjacency == 'add-remove' else ''}"
             claim = f"{result.claimed_epsilon:g}, {result.delta:g}"
-            print(f"| {result.target} | {pair} | {claim} | {result.epsilon_lower:.2f} | {verdict(finding)} |")
+            print(f"| {result.target} | {result.pair} | {claim} | {result.epsilon_lower:.2f} | {verdict(finding)} |")
     questions = [finding for finding in findings if finding.case.kind == "question"]
     closest = [finding.result.epsilon_lower / finding.result.claimed_epsilon for finding in questions]
     broken = [finding.result.violated for finding in findings if finding.case.kind == "broken"]

@@ -112,7 +112,8 @@ def mirrored_row(
         low_y[0], high_y[0] = (-WILD, WILD) if loss == "squared" else (0.0, 1.0)
     first = (X, low_y) if Adjacency(adjacency) is Adjacency.REPLACE_ONE else (X[1:], high_y[1:])
     problem = _problem(n, d, sparsity, loss)
-    return Pair(f"mirrored row, {loss}", first, (X, high_y), problem, Adjacency(adjacency))
+    name = f"mirrored row, {loss}" if len(first[1]) == n else f"row or none, {loss}"
+    return Pair(name, first, (X, high_y), problem, Adjacency(adjacency))
 
 
 def one_rises(loss: str = "squared", n: int = 100, d: int = 8, sparsity: int = 1) -> Pair:
