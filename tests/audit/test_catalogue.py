@@ -170,7 +170,7 @@ def test_a_broken_copy_that_is_not_caught_is_a_surprise():
 
 
 def test_the_membership_example_shows_a_leak_and_its_absence():
-    """Without privacy the advantage is about .25 with an interval of +-.05; with epsilon 1 it stays below its bound."""
+    """Without privacy the advantage is about .2 with an interval of +-.05; with epsilon 1 it stays below its bound."""
     open_book, private = membership_examples(random_state=0).values()
     assert open_book.advantage_interval[0] > 0
     assert open_book.advantage_bound is None

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from thresher.audit.claims import Claim
-from thresher.audit.parallel import in_parallel
+from thresher.audit.parallel import fresh_clone, in_parallel
 from thresher.audit.rates import Guarantee
 from thresher.budget import Adjacency, PrivacyWarning, is_whole
 from thresher.tables import numeric_target, reject_text, without_values
@@ -199,9 +199,7 @@ def _draw(rng: np.random.Generator, n: int, coins: bool, groups: Sequence[Flags]
 
 
 def _fit(estimator: Any, X: Any, labels: NDArray[Any], rows: Indices, seed: int) -> _Fitted:
-    model = clone(estimator)
-    if "random_state" in model.get_params():
-        model.set_params(random_state=seed)
+    model = fresh_clone(estimator, seed)
     # One thread: how many there are decides the order of a sum and so its last bits, and n_jobs should decide nothing.
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", PrivacyWarning)

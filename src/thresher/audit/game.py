@@ -21,7 +21,7 @@ from thresher.algorithms import Algorithm, resolve
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
-from thresher.audit.parallel import in_parallel
+from thresher.audit.parallel import fresh_clone, in_parallel
 from thresher.audit.witness import witness_of
 from thresher.budget import Budget, PrivacyWarning, is_whole
 from thresher.plan import Plan
@@ -237,11 +237,7 @@ class _Fitted:
     estimator: Any
 
     def __call__(self, X: Any, y: Any, seed: int) -> Floats:
-        from sklearn.base import clone
-
-        model = clone(self.estimator)
-        if "random_state" in model.get_params():
-            model.set_params(random_state=seed)
+        model = fresh_clone(self.estimator, seed)
         model.fit(X, y)
         return np.concatenate([np.ravel(model.coef_), np.ravel(model.intercept_)])
 

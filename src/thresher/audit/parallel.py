@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
+from sklearn.base import clone
 
 from thresher.progress import progress_bar
 
-__all__ = ["in_parallel"]
+__all__ = ["fresh_clone", "in_parallel"]
 
 Result = TypeVar("Result")
 
@@ -24,3 +25,11 @@ def in_parallel(
             results.append(result)
             advance()
     return results
+
+
+def fresh_clone(estimator: Any, seed: int) -> Any:
+    """An unfitted copy for one run, with noise of its own if it takes a ``random_state``."""
+    model = clone(estimator)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=seed)
+    return model
