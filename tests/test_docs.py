@@ -15,7 +15,7 @@ BLOCK = re.compile(r"(?:<!-- optional: (\w+) -->\n)?```python\n(.*?)```", flags=
 AUDITING = [(needs, code) for needs, code in BLOCK.findall((ROOT / "docs" / "auditing.md").read_text())]
 EXPECTED = {
     "sound": lambda r: 1 < r["sound"].epsilon_lower < 2 and r["printed"].epsilon_lower > 4,
-    "result": lambda r: r["result"].violated and r["result"].epsilon_lower > 1.7,
+    "result": lambda r: r["result"].violated and r["result"].epsilon_lower > 1.6,
     "opendp": lambda r: 0.5 < r["opendp"].epsilon_lower < 1.15,
     "leaky": lambda r: r["leaky"].advantage > 0.1 and r["private"].advantage < r["private"].advantage_bound,
     "canaries": lambda r: 0.5 < r["canaries"].epsilon_lower < 8,

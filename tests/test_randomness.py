@@ -591,8 +591,9 @@ def test_no_state_shows_when_a_source_is_printed():
 # -- the only place -----------------------------------------------------------------------------------------------
 
 PACKAGE = Path(thresher.__file__).parent
-# datasets.py makes synthetic data and auxiliary.py public rows; neither sees private rows
-MAY_DRAW = {"randomness.py", "datasets.py", "auxiliary.py"}
+# datasets.py makes synthetic data and auxiliary.py public rows, neither sees private rows; audit/attacks.py chooses
+# which rows of an attacker's pool are members, audit/one_run.py makes canaries
+MAY_DRAW = {"randomness.py", "datasets.py", "auxiliary.py", "audit/attacks.py", "audit/one_run.py"}
 RANDOM_MODULES = {"random", "secrets", "randomgen", "numpy.random"}
 
 

@@ -105,7 +105,8 @@ def show_certificate(certificate: Certificate) -> None:
 
 def show_findings(findings: list[Finding], confidence: float) -> None:
     grid = Grid("audit of", "on", "claimed epsilon, delta", "epsilon is above", "guesses right", "verdict")
-    grid.columns[0].no_wrap = True
+    for column in grid.columns:
+        column.overflow = "fold"  # never cut off, however narrow the terminal
     for finding in findings:
         result = finding.result
         bound = f"{result.epsilon_lower:.3f}{' (by mu)' if result.mu_lower is not None else ''}"

@@ -192,7 +192,7 @@ def _play(
     sizes = [min(CHUNK, runs - start) for start in range(0, runs, CHUNK)]
     seeds: list[int | None] = [None] * len(sizes)
     if random_state is not None:
-        seeds = [int(word) for word in np.random.SeedSequence(random_state).generate_state(len(sizes))]
+        seeds = [int(seed) for seed in NoiseSource(random_state).uniform_integers(2**32, len(sizes))]
     tasks = [(*arguments, size, seed) for size, seed in zip(sizes, seeds, strict=True)]
     parts = in_parallel(play, tasks, title=f"audit {title}", n_jobs=n_jobs, verbose=verbose)
     return np.concatenate([coins for coins, _ in parts]), [outcome for _, part in parts for outcome in part]

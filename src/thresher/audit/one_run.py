@@ -91,6 +91,7 @@ def random_canaries(problem: Problem, count: int, random_state: int | None = Non
     """Rows at their bounds with random signs and targets at the top of the range: as loud as a row can be, and, where
     there are more columns than canaries, almost at right angles to each other.
     """
+    # another generator than that of the coins: from the same one, equal seeds would make the signs know the coins
     signs = np.random.default_rng(random_state).choice([-1.0, 1.0], (count, problem.d))
     rows = signs * problem.bounds.entries(problem.d)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
