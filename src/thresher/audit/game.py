@@ -274,24 +274,33 @@ def _learnt_scores(outcomes: Floats, coins: Bits) -> Floats:
 def _best_event(coins: Bits, scores: Floats, claim: Claim, confidence: float, gaussian: bool | None) -> Event:
     """The rule that would have given the highest bound on these runs, which are not counted.
 
-    Tried are guesses at both ends of the scores, as many on each side, and at one end only. Of many rules the best one
-    was also lucky: so all are judged at a confidence that would hold for all of them at once, and with one more wrong
-    guess than they made.
+    Tried are guesses at both ends of the scores, as many on each side, at one end only, and always. Of many rules the
+    best one was also lucky: so all are judged at a confidence that would hold for all of them at once, and with one
+    more wrong guess than they made.
     """
+    split = _best_split(coins, scores)
     if gaussian:
-        rules = [Event(level, level) for level in np.quantile(scores, np.linspace(0, 1, 2 * THRESHOLDS + 1))]
-        return max(rules, key=lambda rule: rule.counts(coins, scores)[0])
+        return Event(split, split)
     tails = np.geomspace(1 / len(scores), 0.5, THRESHOLDS)
     high = np.quantile(scores, 1 - tails, method="nearest")
     low = np.minimum(np.nextafter(np.quantile(scores, tails, method="nearest"), np.inf), high)
     never = np.full(THRESHOLDS, np.inf)
-    lows, highs = np.concatenate([low, -never, low]), np.concatenate([high, high, never])
+    lows, highs = np.concatenate([low, -never, low, [split]]), np.concatenate([high, high, never, [split]])
     first, second = np.sort(scores[coins == 0]), np.sort(scores[coins == 1])
     right = len(second) - np.searchsorted(second, highs) + np.searchsorted(first, lows)
     wrong = len(first) - np.searchsorted(first, highs) + np.searchsorted(second, lows)
     strict = 1 - (1 - confidence) / len(lows)
     best = int(np.argmax(epsilon_lower(right, wrong + 1, len(scores) + 1, claim.delta, strict)))
     return Event(float(lows[best]), float(highs[best]))
+
+
+def _best_split(coins: Bits, scores: Floats) -> float:
+    """The threshold, halfway between two scores, at which most guesses are right if none is withheld."""
+    order = np.argsort(scores, kind="stable")
+    ranked, second = scores[order], coins[order] == 1
+    right = np.cumsum(~second)[:-1] + np.sum(second) - np.cumsum(second)[:-1]
+    at = int(np.argmax(np.where(ranked[1:] > ranked[:-1], right, -1)))
+    return float((ranked[at] + ranked[at + 1]) / 2)
 
 
 # -- what is audited --------------------------------------------------------------------------------------------
