@@ -285,7 +285,8 @@ def _best_event(coins: Bits, scores: Floats, claim: Claim, confidence: float, ga
     high = np.quantile(scores, 1 - tails, method="nearest")
     low = np.minimum(np.nextafter(np.quantile(scores, tails, method="nearest"), np.inf), high)
     never = np.full(THRESHOLDS, np.inf)
-    lows, highs = np.concatenate([low, -never, low, [split]]), np.concatenate([high, high, never, [split]])
+    # the split stands first and wins ties: it lies in the middle of a gap, the others at its edges
+    lows, highs = np.concatenate([[split], low, -never, low]), np.concatenate([[split], high, high, never])
     first, second = np.sort(scores[coins == 0]), np.sort(scores[coins == 1])
     right = len(second) - np.searchsorted(second, highs) + np.searchsorted(first, lows)
     wrong = len(first) - np.searchsorted(first, highs) + np.searchsorted(second, lows)
