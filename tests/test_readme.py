@@ -26,6 +26,7 @@ def test_the_python_examples_run_and_find_the_two_features(tmp_path, monkeypatch
     assert {3, 7} <= set(model.support_)
     assert (model.certificate_.epsilon, model.certificate_.grade) == (1.0, "proved")
     assert (tmp_path / "model.json").exists()
+    assert (round(names["result"].epsilon_lower, 1), names["result"].violated) == (1.8, False)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ Floats = NDArray[np.float64]
 Kind = Literal["algorithm", "question", "printed", "broken"]
 
 GAUSSIAN = Claim(2.0, 1e-5)
+LARGEST_LABEL = math.sqrt(10) + 0.05  # sqrt(s) + C for ||theta||_2 <= 1, s = 10 and C = .05
 MIXED = Claim(2.0, 0.01)  # counts see little of an epsilon that is only exceeded with chance 1e-5
 
 
@@ -189,7 +190,12 @@ def _questions() -> list[Case]:
 
 def _printed() -> list[Case]:
     """Each with what it really costs, where that is known exactly."""
-    row, flip, ends, diagonal = pairs.mirrored_row(), pairs.support_flip(), pairs.label_ends(_LABELS), pairs.all_ones()
+    row, flip, ends, diagonal = (
+        pairs.mirrored_row(),
+        pairs.support_flip(),
+        pairs.label_ends(LARGEST_LABEL),
+        pairs.all_ones(),
+    )
     remark, corollary = DPIGHT(calibration="printed"), DPIGHT(calibration="printed", printed_constant=1.0)
     loose, usual, labels, vector = Claim(10.0, 0.01), Claim(2.0, 0.01), Claim(1.0, 1e-3), Claim(0.5)
     label_noise = PrintedLabelNoise(labels.epsilon, labels.delta)
@@ -198,7 +204,7 @@ def _printed() -> list[Case]:
     exactly = {
         "E-1": _planned_epsilon(remark, row, loose),
         "E-2": _planned_epsilon(corollary, row, usual),
-        "E-12": gaussian_epsilon(2 * _LABELS / label_noise.sd, labels.delta),
+        "E-12": gaussian_epsilon(float(np.ptp([ends.first[1], ends.second[1]])) / label_noise.sd, labels.delta),
         "E-22": math.sqrt(d) * vector.epsilon,
     }
     cases: list[tuple[str, Any, Pair, Claim, int, str]] = [
@@ -223,9 +229,6 @@ def _printed() -> list[Case]:
         cost = exactly.get(note.split(":")[0])
         found.append(Case(name, "printed", target, pair, claim, runs, f"{note}; exactly {cost:.3g}" if cost else note))
     return found
-
-
-_LABELS = math.sqrt(10) + 0.05  # |y| <= sqrt(s) + C for ||theta||_2 <= 1, s = 10 and C = .05
 
 
 def _planned_epsilon(algorithm: Any, pair: Pair, claim: Claim) -> float:
