@@ -2,12 +2,16 @@
 
 from thresher.budget import Budget, BudgetExceeded, PrivacyWarning
 from thresher.certificate import Certificate
-from thresher.estimators import SparseClassifier, SparseRegressor, load_model
+from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.loading import load_model
+from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
 
 __all__ = [
     "Budget",
     "BudgetExceeded",
     "Certificate",
+    "LocalSparseClassifier",
+    "LocalSparseRegressor",
     "PrivacyWarning",
     "SparseClassifier",
     "SparseRegressor",

@@ -191,6 +191,8 @@ class Cost:
 
     def epsilon(self, delta: float) -> tuple[float, str]:
         """The smallest epsilon any currency proves at ``delta``, and the name of that currency."""
+        if delta == 0:
+            return self.pure, "pure composition"
         proofs = {"exact Gaussian curve": gaussian_epsilon(math.sqrt(self.mu_squared), delta)}
         if math.isinf(self.mu_squared):
             proofs["zCDP"] = zcdp_epsilon(self.rho, delta)
@@ -228,7 +230,9 @@ def _inward(epsilon: float) -> float:
 
 def _check_delta(delta: float) -> None:
     if not 0 < delta < 1:
-        raise ValueError(f"delta={delta!r} must lie strictly between 0 and 1")
+        raise ValueError(
+            f"delta={delta!r} must lie strictly between 0 and 1, as Gaussian noise and zCDP have no pure guarantee"
+        )
 
 
 def _check_epsilon(epsilon: float) -> None:

@@ -42,7 +42,8 @@ class Adjacency(StrEnum):
 class Budget:
     """A total privacy allowance: (epsilon, delta)-differential privacy for one adjacency.
 
-    ``epsilon=float("inf")`` switches privacy off, for debugging only.
+    ``epsilon=float("inf")`` switches privacy off, for debugging only. ``delta=0`` is pure epsilon-DP, which only
+    algorithms without Gaussian noise can keep.
     """
 
     epsilon: float
@@ -55,9 +56,9 @@ class Budget:
                 f"epsilon={self.epsilon!r} must be a number above 0, at least 1e-6; typical values are 0.5 to 8, "
                 'and float("inf") switches privacy off'
             )
-        if not _is_number(self.delta) or not 0 < self.delta < 1:
+        if not _is_number(self.delta) or not 0 <= self.delta < 1:
             raise ValueError(
-                f"delta={self.delta!r} must lie strictly between 0 and 1; use a value far below 1/n, or None for 1/n^2"
+                f"delta={self.delta!r} must lie strictly between 0 and 1, or be 0 for pure DP; use a value far below 1/n, or None for 1/n^2"
             )
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))

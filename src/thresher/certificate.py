@@ -16,8 +16,8 @@ from sklearn.utils import get_tags
 
 from thresher.accounting import Cost
 from thresher.budget import Adjacency, is_whole
-from thresher.clipping import gradient_sensitivity, gram_sensitivity, minimiser_sensitivity
-from thresher.plan import Answer, Plan
+from thresher.clipping import gradient_sensitivity, gram_sensitivity, minimiser_sensitivity, report_sensitivity
+from thresher.plan import Answer, Plan, Trust
 from thresher.releases import Release, release_from_dict
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
@@ -25,6 +25,31 @@ __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 Grade = Literal["proved", "conditional", "printed", "none"]
 """proved: every bound enforced, accounting sound. conditional: sound if a named assumption holds. printed: a formula
 kept as a paper prints it. none: no privacy."""
+
+
+TRUST: Mapping[Trust, Mapping[str, str]] = {
+    "central": {
+        "model": "central",
+        "protected": "each person's whole record, from whoever sees the model",
+        "must be trusted": "the curator who runs the fit: it sees every record, and clips and adds the noise",
+        "need not be trusted": "anybody who sees the model or this certificate",
+    },
+    "local": {
+        "model": "local",
+        "protected": "each person's whole record, from everybody else, the server included",
+        "must be trusted": "each person's own device, to clip and randomise its record and to report once; and for the "
+        "model to be right, though not for privacy, the server and most of the other people",
+        "need not be trusted": "the server that collects reports, the network, anybody who sees reports or the model",
+    },
+    "labels": {
+        "model": "labels",
+        "protected": "each person's label, from everybody else, the server included; the features are PUBLIC and not "
+        "protected at all",
+        "must be trusted": "each person's own device, to clip and randomise its label and to report once; and for the "
+        "model to be right, though not for privacy, the server and most of the other people",
+        "need not be trusted": "the server that collects reports, the network, anybody who sees reports or the model",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +73,7 @@ class Certificate:
     epsilon: float | None
     delta: float
     adjacency: str
+    trust: Mapping[str, str]  # who sees what, and who must be trusted with what
     grade: Grade
     claimed_epsilon: float | None  # what was asked for; None if privacy was switched off
     composition: str
@@ -71,6 +97,7 @@ class Certificate:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
         names = {f.name for f in fields(cls)}
+        data = {"trust": dict(TRUST["central"]), **data}  # certificates of before there was another model
         if set(data) != names:
             raise ValueError(f"not a certificate: fields {sorted(set(data) ^ names)} are missing or unknown")
         lists = {name: tuple(data[name]) for name in ("releases", "assumptions", "notes")}
@@ -154,6 +181,7 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         epsilon=budget.epsilon if sound else None,
         delta=budget.delta,
         adjacency=str(budget.adjacency),
+        trust=dict(TRUST[plan.trust]),
         grade=grade,
         claimed_epsilon=budget.epsilon if budget.private else None,
         composition=f"epsilon={cost:.6g} at delta={budget.delta:.6g} by {method}",
@@ -180,10 +208,13 @@ def combine(*fits: Any) -> Certificate:
     parts = [certificate for fit in fits for certificate in _certificates(fit)]
     if not parts:
         raise ValueError("nothing to combine: give certificates, or fitted estimators that carry one")
-    for name in ("adjacency", "n_samples"):
-        values = list(dict.fromkeys(getattr(part, name) for part in parts))
-        if len(values) > 1:
-            raise ValueError(f"{name} differs: {values}; only fits on the same rows, with one adjacency, add up")
+    for name in ("adjacency", "n_samples", "trust"):
+        values = [getattr(part, name) for part in parts]
+        if any(value != values[0] for value in values):
+            told = [value.get("model") if name == "trust" else value for value in values]
+            raise ValueError(
+                f"{name} differs: {told}; only fits on the same rows, with one adjacency and trust, add up"
+            )
     releases: list[dict[str, Any]] = []
     members: list[dict[str, Any]] = []
     for part in parts:
@@ -197,6 +228,7 @@ def combine(*fits: Any) -> Certificate:
         epsilon=None if any(part.epsilon is None for part in parts) else cost,
         delta=delta,
         adjacency=parts[0].adjacency,
+        trust=parts[0].trust,
         grade=max((part.grade for part in parts), key=get_args(Grade).index),
         claimed_epsilon=math.fsum(claims) if len(claims) == len(parts) else None,
         composition=f"epsilon={cost:.6g} at delta={delta:.6g} by {method}, over {len(members)} fits on the same rows",
@@ -298,6 +330,8 @@ def _least_sensitivity(question: str, clip: float, certificate: Certificate) -> 
         return 1.0  # one row moves one rank, or one block's vote, for either adjacency
     if question in ("minimiser", "labels"):  # the clip of labels is that of the teacher times the public rows' norm
         return minimiser_sensitivity(clip, n, adjacency, certificate.settings["ridge"], tolerance=0.0)
+    if question in ("local gradient", "local labels"):
+        return report_sensitivity(clip, adjacency)
     if question == "gram":
         return gram_sensitivity(clip, n, adjacency)
     return gradient_sensitivity(clip, n, adjacency)

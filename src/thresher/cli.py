@@ -23,7 +23,8 @@ from thresher.budget import BudgetExceeded, PrivacyWarning
 from thresher.certificate import Certificate
 from thresher.datasets import dpsl_kt_law
 from thresher.display import out, show_certificate, show_coefficients, show_findings, show_plans
-from thresher.estimators import SparseClassifier, SparseRegressor, load_model
+from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.loading import load_model
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan
 from thresher.tables import Table, labels, read_table

@@ -26,6 +26,7 @@ __all__ = [
     "gradient_sensitivity",
     "gram_sensitivity",
     "minimiser_sensitivity",
+    "report_sensitivity",
     "residual_limits",
 ]
 
@@ -168,6 +169,11 @@ def minimiser_sensitivity(clip: float, n: int, adjacency: Adjacency, ridge: floa
     of zero is within tolerance/ridge of its minimiser (erratum E-7).
     """
     return (gradient_sensitivity(clip, n, adjacency) + 2 * tolerance) / float(ridge)
+
+
+def report_sensitivity(clip: float, adjacency: Adjacency) -> float:
+    """How far apart two values of a ball of radius ``clip`` may be: what one person's report must hide."""
+    return adjacency.contributions * float(clip)
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------

@@ -1,105 +1,16 @@
-"""The scikit-learn front doors: sparse linear and logistic models."""
+"""The scikit-learn front doors of the central model: a curator holds the rows."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from thresher.algorithms import Algorithm
+from thresher.models import ClassifierModel, RegressorModel, Target
 
-from thresher.algorithms import Algorithm, resolve
-from thresher.certificate import Certificate
-from thresher.fitting import PrivateFit
-from thresher.plan import Plan, Problem
-from thresher.tables import numeric_target, reject_text
-
-__all__ = ["SparseClassifier", "SparseRegressor", "load_model"]
-
-Floats = NDArray[np.float64]
-Target = float | tuple[float, float] | None
+__all__ = ["SparseClassifier", "SparseRegressor"]
 
 
-class _SparseModel(PrivateFit):
-    """What the two front doors share."""
-
-    _loss: str
-
-    def _problem(self, n_samples: int, n_features: int, outputs: int) -> Problem:
-        return Problem(
-            n=n_samples,
-            d=n_features,
-            sparsity=self.sparsity,
-            loss=self._loss if outputs == 1 else "multinomial",
-            bounds=self._bounds(),
-            intercept=self.fit_intercept,
-            outputs=outputs,
-        )
-
-    def _algorithm(self, outputs: int) -> Algorithm:
-        return resolve(self.algorithm, outputs)
-
-    def save(self, path: str | Path) -> None:
-        """Write the model and its certificate as plain JSON."""
-        check_is_fitted(self, "certificate_")
-        params = {**self.get_params(), "algorithm": self.algorithm_, "random_state": None}
-        if not np.isfinite(params["epsilon"]):
-            params["epsilon"] = str(params["epsilon"])  # JSON knows no infinity
-        model = {
-            "format": "thresher-model-1",
-            "class": type(self).__name__,
-            "params": params,
-            "n_features": self.n_features_in_,
-            "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist() or None,
-            "classes": getattr(self, "classes_", np.empty(0)).tolist() or None,
-            "support": self.support_.tolist(),
-            "coefficients": _one_or_all(self._coefficients()[:, self.support_].tolist()),
-            "intercept": _one_or_all(np.ravel(self.intercept_).tolist()),
-            "certificate": json.loads(self.certificate_.to_json()),
-        }
-        Path(path).write_text(json.dumps(model, indent=2, allow_nan=False, default=_plain) + "\n")
-
-    def _keep(self, theta: Floats, plan: Plan) -> None:
-        problem = plan.problem
-        intercepts = np.full(problem.outputs, problem.target_centre)
-        if problem.intercept:
-            intercepts += problem.intercept_column * theta[problem.width :]
-        self._store(theta[: problem.width].reshape(problem.outputs, problem.d), intercepts)
-
-    def _store(self, coefficients: Floats, intercepts: Floats) -> None:
-        """One row of coefficients and one intercept per output."""
-        self.coef_: Floats = coefficients
-        self.intercept_: Any = intercepts
-        self.support_ = np.flatnonzero(coefficients.any(axis=0))
-
-    def _coefficients(self) -> Floats:
-        return np.atleast_2d(self.coef_)
-
-    def _validate(self, X: Any, y: Any, unsupported: dict[str, Any]) -> tuple[Any, Any]:
-        if unsupported:
-            name = next(iter(unsupported))
-            raise TypeError(
-                f"{name} is not supported by {type(self).__name__}.fit: a weighted row would have another sensitivity "
-                "than the one that is paid for; drop the argument"
-            )
-        reject_text(X)
-        return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)  # type: ignore[no-any-return]
-
-    def _margins(self, X: Any) -> Floats:
-        check_is_fitted(self, "certificate_")
-        reject_text(X)
-        X = self._checked(X, accept_sparse=("csc", "csr"), reset=False)
-        margins: Floats = safe_sparse_dot(X, self._coefficients().T) + np.ravel(self.intercept_)
-        return margins if margins.shape[1] > 1 else margins[:, 0]
-
-
-class SparseRegressor(RegressorMixin, _SparseModel):
+class SparseRegressor(RegressorModel):
     """Sparse linear regression with differential privacy.
 
     Parameters
@@ -141,8 +52,6 @@ class SparseRegressor(RegressorMixin, _SparseModel):
         With "dpsl-kt": the labelled public data set (rows, labels) that was released.
     """
 
-    _loss = "squared"
-
     def __init__(
         self,
         sparsity: int = 10,
@@ -174,38 +83,14 @@ class SparseRegressor(RegressorMixin, _SparseModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
-        """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars) and the targets ``y``."""
-        X, y = self._validate(X, numeric_target(y), unsupported)
-        return self._fit(X, y, ())
 
-    def predict(self, X: Any) -> Floats:
-        return self._margins(X)
-
-    def _store(self, coefficients: Floats, intercepts: Floats) -> None:
-        super()._store(coefficients, intercepts)
-        self.coef_, self.intercept_ = coefficients[0], float(intercepts[0])
-
-    def _target_range(self) -> tuple[float, float] | None:
-        bound = self.target_bound
-        if bound is None:
-            return None
-        try:
-            low, high = (-float(bound), float(bound)) if np.ndim(bound) == 0 else map(float, bound)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise ValueError(f"target_bound={bound!r} must be a positive number or a pair (low, high)") from None
-        return (low, high)
-
-
-class SparseClassifier(ClassifierMixin, _SparseModel):
+class SparseClassifier(ClassifierModel):
     """Sparse logistic regression of two or more classes with differential privacy.
 
     Parameters are those of :class:`SparseRegressor` without ``target_bound``, and ``classes``: the labels, public. If
     they are not given they are read from the data, and the certificate lists that as an assumption. With K > 2 classes
     there are K rows of coefficients, ``sparsity`` in each on average.
     """
-
-    _loss = "logistic"
 
     def __init__(
         self,
@@ -237,75 +122,3 @@ class SparseClassifier(ClassifierMixin, _SparseModel):
         self.hardened = hardened
         self.random_state = random_state
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
-        """Fit on the rows of ``X`` and the labels ``y``."""
-        X, y = self._validate(X, y, unsupported)
-        check_classification_targets(y)
-        assumptions: tuple[str, ...] = ()
-        classes = np.unique(y if self.classes is None else self.classes)
-        if self.classes is None:
-            assumptions = ("the class labels are public: they were read from the data; give classes= instead",)
-        if len(classes) < 2:
-            raise ValueError(
-                f"{len(classes)} class(es) in {'y' if self.classes is None else f'classes={self.classes!r}'}; "
-                "a classifier needs at least two, for example classes=[0, 1]"
-            )
-        if not np.all(np.isin(y, classes)):
-            raise ValueError(f"y holds a label that is not in classes={self.classes!r}; add it or drop those rows")
-        belongs = np.asarray(y == classes[1]) if len(classes) == 2 else np.equal.outer(np.asarray(y), classes)
-        self._fit(X, belongs.astype(np.float64), assumptions)
-        self.classes_ = classes
-        return self
-
-    def decision_function(self, X: Any) -> Floats:
-        """The log-odds of ``classes_[1]``, or a score for each of more than two classes."""
-        return self._margins(X)
-
-    def predict_proba(self, X: Any) -> Floats:
-        margins = self._margins(X)
-        if margins.ndim == 1:
-            positive = expit(margins)
-            return np.column_stack([1 - positive, positive])
-        probabilities: Floats = softmax(margins, axis=1)
-        return probabilities
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        margins = self._margins(X)
-        at = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[at]
-        return labels
-
-    def _outputs_declared(self) -> int:
-        known = 2 if self.classes is None else len(np.unique(self.classes))
-        return known if known > 2 else 1
-
-
-def load_model(path: str | Path) -> SparseRegressor | SparseClassifier:
-    """A model written by :meth:`SparseRegressor.save`, ready to predict, with its certificate."""
-    model = json.loads(Path(path).read_text())
-    if not isinstance(model, dict) or model.get("format") != "thresher-model-1":
-        raise ValueError(f"{path} is not a model file written by thresher's save(); its 'format' is missing or unknown")
-    known = {cls.__name__: cls for cls in (SparseRegressor, SparseClassifier)}
-    estimator: Any = known[model["class"]](**{**model["params"], "epsilon": float(model["params"]["epsilon"])})
-    values = np.atleast_2d(np.asarray(model["coefficients"], dtype=np.float64))
-    coefficients = np.zeros((len(values), model["n_features"]))
-    coefficients[:, model["support"]] = values
-    estimator._store(coefficients, np.atleast_1d(np.asarray(model["intercept"], dtype=np.float64)))
-    estimator.n_features_in_ = model["n_features"]
-    if model["feature_names"]:
-        estimator.feature_names_in_ = np.array(model["feature_names"], dtype=object)
-    if model["classes"]:
-        estimator.classes_ = np.array(model["classes"])
-    estimator.certificate_ = Certificate.from_dict(model["certificate"])
-    estimator.algorithm_ = estimator.certificate_.algorithm
-    return estimator  # type: ignore[no-any-return]
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-def _one_or_all(values: list[Any]) -> Any:
-    """The only value, or the list of several outputs' values."""
-    return values[0] if len(values) == 1 else values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from thresher.algorithms import Algorithm
 from thresher.budget import Adjacency, Budget, PrivacyWarning
 from thresher.certificate import certify
 from thresher.clipping import Bounds
@@ -19,6 +19,7 @@ from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
 from thresher.tables import without_values
 from thresher.vaults import CentralVault
+from thresher.vaults.vault import Vault
 
 __all__ = ["PrivateFit"]
 
@@ -28,13 +29,23 @@ Floats = NDArray[np.float64]
 class PrivateFit(BaseEstimator):
     """An estimator whose fit asks a vault what its plan lists, and carries a certificate of what that cost."""
 
+    # what an estimator that does not offer these has
+    delta: float | None = None
+    adjacency: Any = Adjacency.REPLACE_ONE
+    n_public: int | None = None
+    hardened: bool = False
+
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> Problem:
         """The public facts of a fit."""
         raise NotImplementedError
 
-    def _algorithm(self, outputs: int) -> Algorithm:
+    def _algorithm(self, outputs: int) -> Any:
         """What asks."""
         raise NotImplementedError
+
+    def _vault(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None]) -> Vault:
+        """What is asked."""
+        return CentralVault(X, y, plan, noise, watch)
 
     def _keep(self, theta: Floats, plan: Plan) -> None:
         """What the algorithm found, as fitted attributes."""
@@ -48,7 +59,7 @@ class PrivateFit(BaseEstimator):
         problem = self._problem(n_samples, n_features, outputs)
         delta = n_samples**-2.0 if self.delta is None else self.delta
         budget = Budget(self.epsilon, delta, self.adjacency)
-        plan = self._algorithm(outputs).plan(problem, budget)
+        plan: Plan = self._algorithm(outputs).plan(problem, budget)
         if plan.problem != problem or plan.budget != budget:
             raise ValueError(f"algorithm={plan.algorithm!r} planned for another problem or budget than it was given")
         return plan
@@ -78,7 +89,7 @@ class PrivateFit(BaseEstimator):
         questions = sum(release.times for release in plan.releases)
         with (
             progress_bar(plan.algorithm, questions, enabled=self.verbose > 0) as watch,
-            CentralVault(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
+            self._vault(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
         ):
             theta = algorithm.run(vault)
             answers = vault.answers

@@ -7,7 +7,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LOSSES", "Logistic", "Loss", "Multinomial", "Squared"]
+from thresher.measurements import LINEAR, Measurement
+
+__all__ = ["LOSSES", "Logistic", "Loss", "Measured", "Multinomial", "Squared", "loss_of"]
 
 Floats = NDArray[np.float64]
 
@@ -79,4 +81,24 @@ class Multinomial:
         raise NotImplementedError("residuals that are clipped together are the gradient of no function")
 
 
+class Measured:
+    """The loss of y = f(m) + noise that is convex for every increasing f: its residual is f(m) - y."""
+
+    curvature: ClassVar[float] = 1.0  # times the measurement's own slope
+
+    def __init__(self, measurement: Measurement) -> None:
+        self._function = measurement.function
+
+    def residual(self, margin: Floats, target: Floats) -> Floats:
+        return np.asarray(self._function(margin), dtype=np.float64) - target
+
+    def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
+        raise NotImplementedError("the loss of a measurement is known by its slope only")
+
+
 LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "multinomial": Multinomial()}
+
+
+def loss_of(name: str, measurement: Measurement = LINEAR) -> Loss:
+    """The loss of this name; the squared one of a non-linear measurement is :class:`Measured`."""
+    return LOSSES[name] if measurement is LINEAR else Measured(measurement)

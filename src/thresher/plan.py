@@ -17,11 +17,15 @@ from thresher.accounting import Cost
 from thresher.budget import Budget, BudgetExceeded, is_whole
 from thresher.clipping import Bounds
 from thresher.losses import LOSSES
+from thresher.measurements import LINEAR, Measurement
 from thresher.releases import Release, is_priced_here
 
-__all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem"]
+__all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem", "Trust"]
 
 Calibration = Literal["proved", "printed"]
+
+Trust = Literal["central", "local", "labels"]
+"""Who sees the rows: a curator; nobody but each person; everybody, but the labels are each person's own."""
 
 INTERCEPT_SHARE = 1 / 8
 """The intercept's constant column, in units of the row bound: it costs sqrt(1 + 1/64) - 1 = 0.8 % more noise."""
@@ -42,6 +46,8 @@ class Problem:
     intercept: bool = True
     outputs: int = 1
     """Linear predictors fitted side by side: 1, or one per class if there are more than two."""
+    measurement: Measurement = LINEAR
+    """What the target measures: the margin itself, or an increasing function of it."""
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -59,6 +65,8 @@ class Problem:
         object.__setattr__(self, "intercept", bool(self.intercept))
         if (self.loss == "multinomial") != (self.outputs > 1):
             raise ValueError(f"outputs={self.outputs} with loss={self.loss!r}: several outputs are for 'multinomial'")
+        if self.measurement is not LINEAR and self.loss != "squared":
+            raise ValueError(f"measurement={self.measurement.name!r} is for targets that are numbers, not for classes")
         if self.sparsity > self.d:
             raise ValueError(
                 f"sparsity={self.sparsity} is larger than the number of columns, {self.d}; ask for at most {self.d}"
@@ -117,8 +125,8 @@ class Problem:
     @property
     def target_centre(self) -> float:
         """The public midpoint of the target range, taken off the targets when an intercept can give it back."""
-        if self.bounds.target is None or not self.intercept:
-            return 0.0
+        if self.bounds.target is None or not self.intercept or self.measurement is not LINEAR:
+            return 0.0  # what a non-linear measurement takes off cannot be given back
         return sum(self.bounds.target) / 2
 
     @property
@@ -130,8 +138,8 @@ class Problem:
 
     @property
     def curvature(self) -> float:
-        """The loss's largest second derivative in the margin."""
-        return LOSSES[self.loss].curvature
+        """The loss's largest second derivative in the margin; for a non-linear measurement, a typical one."""
+        return LOSSES[self.loss].curvature * self.measurement.slope
 
     def by_column(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """The iterate as the rows of X meet it: a vector, or a matrix with one column for each of several outputs."""
@@ -161,6 +169,7 @@ class Plan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     calibration: Calibration = "proved"
     notes: tuple[str, ...] = ()
+    trust: Trust = "central"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
@@ -189,6 +198,7 @@ class Plan:
         # a read-only mapping does not pickle
         return type(self), (
             self.algorithm, self.problem, self.budget, self.releases, dict(self.settings), self.calibration, self.notes,
+            self.trust,
         )  # fmt: skip
 
 

@@ -101,6 +101,16 @@ class NoiseSource:
                 self._ahead = self._background.submit(self._generator.standard_normal, size)
             return normals
 
+    def standard_normal(self, shape: int | tuple[int, ...]) -> Floats:
+        """Independent N(0, 1)."""
+        self._guard()
+        return self._generator.standard_normal(shape)
+
+    def uniform(self, shape: int | tuple[int, ...]) -> Floats:
+        """Independent multiples of 2^-53, uniform on [0, 1): the coins of randomised responses."""
+        self._guard()
+        return self._generator.random(shape)
+
     def laplace(self, scale: float, size: int) -> Floats:
         """Independent Laplace(scale)."""
         self._guard()

@@ -9,11 +9,14 @@ from thresher.algorithms.dp_ight import DPIGHT
 from thresher.algorithms.dpsl_kt import DPSLKT
 from thresher.algorithms.frank_wolfe import FrankWolfe
 from thresher.algorithms.ight import IGHT
+from thresher.algorithms.label_lasso import LabelLasso
+from thresher.algorithms.label_ldp_iht import LabelLDPIHT
+from thresher.algorithms.ldp_iht import LDPIHT
 from thresher.algorithms.noisy_frank_wolfe import NoisyFrankWolfe
 from thresher.algorithms.one_vs_rest import OneVsRest
 from thresher.algorithms.output_perturbation import OutputPerturbation
 from thresher.algorithms.peeling import Peeling
-from thresher.algorithms.protocol import Algorithm
+from thresher.algorithms.protocol import Algorithm, LocalAlgorithm
 from thresher.algorithms.pursuit import Pursuit
 from thresher.algorithms.two_stage import TwoStage
 
@@ -21,15 +24,21 @@ __all__ = [
     "DPIGHT",
     "DPSLKT",
     "IGHT",
+    "LDPIHT",
+    "LOCAL",
     "REGISTRY",
     "Algorithm",
     "FrankWolfe",
+    "LabelLDPIHT",
+    "LabelLasso",
+    "LocalAlgorithm",
     "NoisyFrankWolfe",
     "OutputPerturbation",
     "Peeling",
     "Pursuit",
     "TwoStage",
     "resolve",
+    "resolve_local",
 ]
 
 
@@ -38,11 +47,26 @@ REGISTRY: dict[str, Callable[[], Algorithm]] = {
     for cls in (Pursuit, DPIGHT, Peeling, OutputPerturbation, TwoStage, DPSLKT, FrankWolfe, NoisyFrankWolfe, IGHT)
 }
 
+LOCAL: dict[str, Callable[[], LocalAlgorithm]] = {cls.name: cls for cls in (LDPIHT, LabelLDPIHT, LabelLasso)}
+"""The algorithms of the local model, where nobody holds the rows or the labels."""
+
 
 def resolve(algorithm: str | Algorithm, outputs: int = 1) -> Algorithm:
     """The algorithm behind a name or the instance itself; for several outputs, one per class if it knows no better."""
     found = _found(algorithm)
     return found if outputs == 1 or getattr(found, "many_outputs", False) else OneVsRest(found)
+
+
+def resolve_local(algorithm: str | LocalAlgorithm) -> LocalAlgorithm:
+    """The local algorithm behind a name, or the instance itself."""
+    if isinstance(algorithm, str):
+        if algorithm not in LOCAL:
+            elsewhere = "; SparseRegressor and SparseClassifier have that one" if algorithm in REGISTRY else ""
+            raise ValueError(f"algorithm={algorithm!r} must be one of {', '.join(map(repr, LOCAL))}{elsewhere}")
+        return LOCAL[algorithm]()
+    if not isinstance(algorithm, (LDPIHT, LabelLDPIHT, LabelLasso)):
+        raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as LDPIHT(iterations=5)")
+    return algorithm
 
 
 def _found(algorithm: str | Algorithm) -> Algorithm:
@@ -53,5 +77,8 @@ def _found(algorithm: str | Algorithm) -> Algorithm:
     if algorithm == "auto":
         return Auto()
     if algorithm not in REGISTRY:
-        raise ValueError(f"algorithm={algorithm!r} must be one of {', '.join(map(repr, ('auto', *REGISTRY)))}")
+        elsewhere = "; LocalSparseRegressor and LocalSparseClassifier have that one" if algorithm in LOCAL else ""
+        raise ValueError(
+            f"algorithm={algorithm!r} must be one of {', '.join(map(repr, ('auto', *REGISTRY)))}{elsewhere}"
+        )
     return REGISTRY[algorithm]()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.algorithms.ball import project
 from thresher.algorithms.defaults import removable_loss
 from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
 from thresher.plan import Problem
@@ -22,8 +23,15 @@ Floats = NDArray[np.float64]
 OVERSHOT, TOO_SHORT = 0.25, -0.5
 
 
-def descend(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int, clip: float, sd: float) -> Floats:
-    """``rounds`` steps theta <- H_s(theta - step * gradient(theta)) from the origin.
+def descend(
+    gradient: Callable[[Floats], Floats],
+    problem: Problem,
+    rounds: int,
+    clip: float,
+    sd: float,
+    ball: float | None = None,
+) -> Floats:
+    """``rounds`` steps theta <- H_s(theta - step * gradient(theta)) from the origin, each projected on a ``ball``.
 
     ``sd`` is the known noise in every gradient. Coefficients that cannot be told from it are dropped on the way, and
     with noise the answer is the mean of the later half of the iterates on the last support.
@@ -35,6 +43,7 @@ def descend(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int,
         if t > rounds // 2:
             later += theta
         theta = hard_threshold(theta - step * slope, problem, noise_floor(step[0] * sd, problem))
+        theta = project(theta, problem, ball)
     if sd == 0:
         return theta
     mean = (later + theta) / math.ceil(rounds / 2)
@@ -42,8 +51,10 @@ def descend(gradient: Callable[[Floats], Floats], problem: Problem, rounds: int,
     return mean
 
 
-def descend_by(step: float, gradient: Callable[[Floats], Floats], problem: Problem, rounds: int) -> Floats:
-    """``rounds`` steps of fixed length from the origin: IGHT as the papers write it.
+def descend_by(
+    step: float, gradient: Callable[[Floats], Floats], problem: Problem, rounds: int, ball: float | None = None
+) -> Floats:
+    """``rounds`` steps of fixed length from the origin: IGHT as the papers write it, each projected on a ``ball``.
 
     The papers have no intercept; its column is much larger than the others, so its step is at most 1/curvature.
     """
@@ -52,7 +63,7 @@ def descend_by(step: float, gradient: Callable[[Floats], Floats], problem: Probl
         steps[problem.width :] = min(step, 1 / (problem.curvature * problem.intercept_column**2))
     theta = problem.origin()
     for _ in range(rounds):
-        theta = hard_threshold(theta - steps * gradient(theta), problem)
+        theta = project(hard_threshold(theta - steps * gradient(theta), problem), problem, ball)
     return theta
 
 

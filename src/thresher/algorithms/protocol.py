@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from thresher.budget import Budget
 from thresher.plan import Plan, Problem
 from thresher.vaults import CentralVault
 
-__all__ = ["Algorithm"]
+__all__ = ["Algorithm", "LocalAlgorithm"]
 
 
 class Algorithm(Protocol):
@@ -27,3 +27,14 @@ class Algorithm(Protocol):
     def run(self, vault: CentralVault) -> NDArray[np.float64]:
         """Ask what was planned and return the sparse vector: d coefficients and, last, the intercept's coordinate."""
         ...
+
+
+class LocalAlgorithm(Protocol):
+    """The same over a vault that hears reports: a local one, or one of labels (:mod:`thresher.vaults`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan: ...
+
+    def run(self, vault: Any) -> NDArray[np.float64]: ...

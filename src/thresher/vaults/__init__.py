@@ -1,5 +1,7 @@
-"""Vaults hold the rows and answer only what was planned."""
+"""Vaults hold the rows, or hear reports of people who do, and answer only what was planned."""
 
 from thresher.vaults.central import CentralVault
+from thresher.vaults.labels import LabelVault
+from thresher.vaults.local import LocalVault, SimulatedVault
 
-__all__ = ["CentralVault"]
+__all__ = ["CentralVault", "LabelVault", "LocalVault", "SimulatedVault"]

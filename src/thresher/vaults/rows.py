@@ -6,19 +6,19 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.clipping import LARGEST, SMALLEST, clip_rows, clip_targets, gradient_sensitivity, residual_limits
+from thresher.clipping import clip_rows, clip_targets, gradient_sensitivity, residual_limits
 from thresher.engines import Engine, engine_for
-from thresher.losses import LOSSES
-from thresher.plan import Answer, Meter, Plan, Problem
+from thresher.losses import loss_of
+from thresher.plan import Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import Release
+from thresher.vaults.vault import Vault
 
 __all__ = ["ROUND_OFF", "Rows"]
 
@@ -29,7 +29,7 @@ ROUND_OFF = 2.0**-53
 EXACTLY_SAMPLED = ("gaussian", "gumbel", "none")
 
 
-class Rows:
+class Rows(Vault):
     """Clipped rows and targets, the meter, the noise; questions are added by the classes that inherit from it."""
 
     def __init__(
@@ -41,14 +41,9 @@ class Rows:
                     f"hardened=True has no exact sampler for {release.noise} noise, which {plan.algorithm} needs; "
                     "use another algorithm or noise, or hardened=False"
                 )
-        self._plan = plan
-        self._meter = Meter(plan)
-        self._noise = noise
-        self._watch = watch
+        super().__init__(plan, noise, watch)
         self._views: list[Self] = []
-        self.published: dict[str, Any] = {}
-        """By-products of a run that may leave with the model: public, or computed from answers alone."""
-        self._loss = LOSSES[self.problem.loss]
+        self._loss = loss_of(self.problem.loss, self.problem.measurement)
         rows, targets = self._clipped(X, np.asarray(y, dtype=np.float64))
         if noise.hardened:  # dense BLAS products round a row differently depending on where it stands; these do not
             rows = sparse.csc_array(rows)
@@ -56,24 +51,6 @@ class Rows:
         self._targets = targets - self.problem.target_centre
         self._norms = self._engine.row_norms()
         self._limits = lru_cache(maxsize=1)(lambda clip: self._limits_of(self._norms, clip))  # one clip is usual
-
-    @property
-    def plan(self) -> Plan:
-        return self._plan
-
-    @property
-    def problem(self) -> Problem:
-        return self._plan.problem
-
-    @property
-    def answers(self) -> tuple[Answer, ...]:
-        """What was answered so far; holds no private value."""
-        return self._meter.answers
-
-    @property
-    def randomness(self) -> str:
-        """Where the noise comes from, in words."""
-        return self._noise.description
 
     def one_against_rest(self, output: int, plan: Plan) -> Self:
         """The same rows with "is it class ``output``" for a target, answering ``plan`` on this vault's meter."""
@@ -83,7 +60,7 @@ class Rows:
             raise ValueError("plan is for other public facts than this vault's; plan for one output of its problem")
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
-        view._plan, view._loss, view._views = plan, LOSSES[plan.problem.loss], []
+        view._plan, view._loss, view._views = plan, loss_of(plan.problem.loss), []
         view._targets = self._targets[:, output].copy()
         self._views.append(view)
         return view
@@ -98,30 +75,12 @@ class Rows:
         self._targets = self._norms = np.empty(0)
         self._limits.cache_clear()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a vault never leaves its process: it cannot be pickled or copied")
-
     # -- for the questions --------------------------------------------------------------------------------------
 
     def _charge(self, question: str, release: Release, clip: float, theta: Floats) -> Engine:
         """Refuse what cannot be answered, then pay; only after this may a row be touched."""
         engine = self._open()
-        if not SMALLEST <= clip <= (LARGEST if release.multiplier > 0 else math.inf):
-            raise ValueError(
-                f"clip={clip!r} must be a number from {SMALLEST:g} to {LARGEST:g}: it is what bounds the sensitivity"
-            )
-        if theta.shape != (self.problem.dimension,):
-            raise ValueError(f"theta has shape {theta.shape}, the problem {self.problem.dimension} coordinates")
-        if not np.all(np.isfinite(theta)):
-            raise ValueError("the point asked about is not finite: the iteration has diverged, take a smaller step")
+        self._check_question(release, clip, theta)
         if self.problem.outputs > 1 and question != "gradient":
             raise ValueError(f"a {question} is answered for one output at a time; ask one_against_rest(k) instead")
         self._meter.charge(release, question)
@@ -208,14 +167,6 @@ class Rows:
             scale = multiplier * sensitivity if multiplier > 0 else 0.0
             return np.array([np.argmax(scores + self._noise.laplace(scale, scores.size))]), scale
         return self._noise.gumbel_top(scores, picks, sensitivity, multiplier, error)
-
-    def _record(self, release: Release, clip: float, sensitivity: float, scale: float) -> None:
-        if release.multiplier > 0 and not 0 < scale < math.inf:
-            raise FloatingPointError(
-                f"noise scale {scale!r}: the bounds are too extreme to be private; nothing is answered"
-            )
-        self._meter.record(Answer(release, clip, sensitivity, scale))
-        self._watch()
 
 
 def margins_of(engine: Engine, theta: Floats) -> Floats:

@@ -1,23 +1,18 @@
-"""The releases: each is one kind of private answer, described by a few numbers, that knows its own price.
-
-A release is priced by its noise *multiplier* (noise scale over sensitivity), never by an absolute scale: the vault
-derives the sensitivity from the clip in force and scales the multiplier. So a clip level may be chosen while
-running, from earlier private answers, without touching the price.
-"""
+"""Answers of a curator who holds all rows."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from scipy.special import log_ndtr
 
-from thresher.accounting import ORDERS, Cost, choice_epsilon, gaussian_mu
-from thresher.budget import Budget, is_whole
+from thresher.accounting import ORDERS, Cost, choice_epsilon
+from thresher.budget import is_whole
+from thresher.releases.base import GaussianRelease, Release, check_multiplier
 
 __all__ = [
-    "ExactRelease",
     "GaussianGradient",
     "GaussianGram",
     "GaussianLabels",
@@ -32,86 +27,11 @@ __all__ = [
     "LaplaceVertex",
     "PerturbedMinimiser",
     "PrintedLabels",
-    "Release",
-    "release_from_dict",
 ]
 
 
 @dataclass(frozen=True)
-class Release:
-    """One mechanism, used at most ``times`` times."""
-
-    times: int
-
-    question: ClassVar[str]
-    """What is asked of the vault; an answer is only given to a release that names the same question."""
-
-    noise: ClassVar[str]
-    """The law of the noise, as named in certificates."""
-
-    def __post_init__(self) -> None:
-        if not is_whole(self.times) or self.times < 1:
-            raise ValueError(f"times={self.times!r} must be a whole number of at least 1")
-        object.__setattr__(self, "times", int(self.times))
-
-    def cost(self) -> Cost:
-        """The price of all ``times`` uses together."""
-        raise NotImplementedError
-
-    @property
-    def multiplier(self) -> float:
-        """Noise scale over sensitivity."""
-        raise NotImplementedError
-
-    def coordinate_sd(self, dimension: int) -> float:
-        """Standard deviation of the noise in one coordinate of an answer of this dimension, over the sensitivity."""
-        return self.multiplier
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": type(self).__name__, **asdict(self)}
-
-
-@dataclass(frozen=True)
-class _Gaussian(Release):
-    """Adds N(0, (sd_per_sensitivity * Delta_2)^2 I), where Delta_2 is the l2 sensitivity of what is asked.
-
-    Cost of T uses: exactly mu-GDP with mu^2 = T / sd_per_sensitivity^2 (Dong, Roth, Su 2022), hence T / (2
-    sd_per_sensitivity^2)-zCDP.
-    """
-
-    sd_per_sensitivity: float
-    noise: ClassVar[str] = "gaussian"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_multiplier("sd_per_sensitivity", self.sd_per_sensitivity)
-
-    @classmethod
-    def calibrated(cls, budget: Budget, times: int, share: float = 1.0) -> Self:
-        """``times`` uses that together take ``share`` of the budget's mu^2."""
-        if not 0 < share <= 1:
-            raise ValueError(f"share={share!r} of the budget must lie above 0 and not above 1")
-        mu = gaussian_mu(budget.epsilon, budget.delta) * math.sqrt(share)
-        return cls(times=times, sd_per_sensitivity=math.sqrt(times) / mu)
-
-    @classmethod
-    def for_rho(cls, rho: float, times: int = 1) -> Self:
-        """``times`` uses that together cost ``rho`` in zCDP."""
-        return cls(times=times, sd_per_sensitivity=math.sqrt(times / (2 * rho)))
-
-    @property
-    def multiplier(self) -> float:
-        return self.sd_per_sensitivity
-
-    def cost(self) -> Cost:
-        if self.sd_per_sensitivity == 0:
-            return Cost.unbounded()
-        mu = 1 / self.sd_per_sensitivity
-        return Cost.gaussian(self.times * mu * mu)
-
-
-@dataclass(frozen=True)
-class GaussianGradient(_Gaussian):
+class GaussianGradient(GaussianRelease):
     """The noisy mean gradient (1/n) sum_i g_i + noise over all coordinates, with ||g_i||_2 <= clip.
 
     Delta_2 = contributions(adjacency) * clip / n.
@@ -121,7 +41,7 @@ class GaussianGradient(_Gaussian):
 
 
 @dataclass(frozen=True)
-class GaussianRestrictedGradient(_Gaussian):
+class GaussianRestrictedGradient(GaussianRelease):
     """The noisy mean gradient on an already public set of coordinates A, with ||g_i,A||_2 <= clip.
 
     Columns are measured in the problem's units, in which every bound is 1. Delta_2 = contributions(adjacency) * clip /
@@ -132,7 +52,7 @@ class GaussianRestrictedGradient(_Gaussian):
 
 
 @dataclass(frozen=True)
-class GaussianMoments(_Gaussian):
+class GaussianMoments(GaussianRelease):
     """The noisy second moments (1/n) sum_i (x_ij / K_j)^2 of an already public set of columns, |x_ij| <= K_j.
 
     A row's vector of squares minus 1/2 has l2 norm at most clip = sqrt(columns)/2, so Delta_2 =
@@ -143,7 +63,7 @@ class GaussianMoments(_Gaussian):
 
 
 @dataclass(frozen=True)
-class GaussianGram(_Gaussian):
+class GaussianGram(GaussianRelease):
     """The noisy Gram matrix (1/n) sum_i x_i x_i' of an already public set of columns, in the problem's units.
 
     Rows are scaled to ||x_i||_2^2 <= clip. Two such terms have no negative inner product, so in the Frobenius norm
@@ -154,7 +74,7 @@ class GaussianGram(_Gaussian):
 
 
 @dataclass(frozen=True)
-class GaussianMinimiser(_Gaussian):
+class GaussianMinimiser(GaussianRelease):
     """argmin of (1/n) sum_i l_i(theta) + (ridge/2) ||theta||^2, plus noise, with ||grad l_i||_2 <= clip.
 
     Delta_2 = contributions(adjacency) * clip / (n ridge) + 2 tolerance / ridge, where the vault certifies
@@ -193,7 +113,7 @@ class L2LaplaceMinimiser(Release):
 
 
 @dataclass(frozen=True)
-class GaussianLabels(_Gaussian):
+class GaussianLabels(GaussianRelease):
     """Noisy predictions F theta for the rows of a public matrix F, theta the certified minimiser as above.
 
     Delta_2 = ||F||_2 times the sensitivity of theta, whatever the number of rows (DPSL-KT, Algorithm 1, made sound).
@@ -224,9 +144,9 @@ class PerturbedMinimiser(Release):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_multiplier("sd_per_sensitivity", self.sd_per_sensitivity)
-        _check_multiplier("curvature_ratio", self.curvature_ratio)
-        _check_multiplier("sd_per_tolerance", self.sd_per_tolerance)
+        check_multiplier("sd_per_sensitivity", self.sd_per_sensitivity)
+        check_multiplier("curvature_ratio", self.curvature_ratio)
+        check_multiplier("sd_per_tolerance", self.sd_per_tolerance)
 
     @property
     def multiplier(self) -> float:
@@ -256,7 +176,7 @@ class _Gumbel(Release):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_multiplier("scale_per_sensitivity", self.scale_per_sensitivity)
+        check_multiplier("scale_per_sensitivity", self.scale_per_sensitivity)
 
     @classmethod
     def for_rho(cls, rho: float, times: int = 1) -> Self:
@@ -355,7 +275,7 @@ class LaplaceVertex(Release):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_multiplier("scale_per_sensitivity", self.scale_per_sensitivity)
+        check_multiplier("scale_per_sensitivity", self.scale_per_sensitivity)
 
     @property
     def multiplier(self) -> float:
@@ -380,7 +300,7 @@ class PrintedLabels(Release):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_multiplier("sd", self.sd)
+        check_multiplier("sd", self.sd)
 
     @property
     def multiplier(self) -> float:
@@ -388,47 +308,3 @@ class PrintedLabels(Release):
 
     def cost(self) -> Cost:
         return Cost.unbounded()
-
-
-@dataclass(frozen=True)
-class ExactRelease(Release):
-    """A question answered without any noise. It has no finite price, so only a plan without privacy can hold it."""
-
-    question: str  # type: ignore[misc]  # any question may be asked exactly
-    noise: ClassVar[str] = "none"
-
-    @property
-    def multiplier(self) -> float:
-        return 0.0
-
-    def cost(self) -> Cost:
-        return Cost.unbounded()
-
-
-_KINDS: dict[str, type[Release]] = {
-    kind.__name__: kind
-    for kind in (
-        GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram,
-        GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
-        GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, LaplaceVertex, ExactRelease,
-    )
-}  # fmt: skip
-
-
-def release_from_dict(fields: dict[str, Any]) -> Release:
-    """The release a certificate lists; only kinds priced in this module are known."""
-    arguments = dict(fields)
-    kind = _KINDS.get(arguments.pop("kind", None))
-    if kind is None:
-        raise ValueError(f"unknown release kind {fields.get('kind')!r}; known: {', '.join(_KINDS)}")
-    return kind(**arguments)
-
-
-def is_priced_here(release: object) -> bool:
-    """Whether ``release`` is one of this module's own kinds, and not a look-alike with a price of its own."""
-    return type(release) in _KINDS.values()
-
-
-def _check_multiplier(name: str, value: float) -> None:
-    if not (isinstance(value, (int, float)) and 0 <= value < math.inf):
-        raise ValueError(f"{name}={value!r} must be a finite number of at least 0")

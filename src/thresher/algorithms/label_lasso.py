@@ -1,0 +1,66 @@
+"""The Lasso on reported labels (Wang and Xu, ICML 2019, section 5)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import Lasso
+
+from thresher.algorithms.defaults import check_positive
+from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.label_noise import check_calibration, label_plan
+from thresher.budget import Budget
+from thresher.measurements import LINEAR
+from thresher.plan import Calibration, Plan, Problem
+from thresher.vaults import LabelVault
+
+__all__ = ["LabelLasso"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LabelLasso:
+    """argmin (1/2n) sum_i (y~_i - <x_i, theta>)^2 + penalty ||theta||_1, of which the ``sparsity`` largest are kept.
+
+    y~_i is person i's label, randomised once as in Label-LDP-IHT, with the same guarantee. ``penalty=None`` is sd
+    sqrt(2 log(d)/n) times the root mean square of the public features, sd the known noise of a label: what the noise
+    alone reaches in its largest correlation, O(sqrt(log d/(n epsilon^2))).
+    """
+
+    penalty: float | None = None
+    noise: str = "auto"
+    calibration: Calibration = "proved"
+    noise_bound: float = 0.05
+
+    name: ClassVar[str] = "label-lasso"
+
+    def __post_init__(self) -> None:
+        check_positive(penalty=self.penalty, noise_bound=self.noise_bound)
+        check_calibration(self.noise, self.calibration)
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        if problem.classifies or problem.measurement is not LINEAR:
+            raise ValueError(
+                "algorithm='label-lasso' fits numbers that a linear model measures; use algorithm='label-ldp-iht' "
+                "for classes and for other measurements"
+            )
+        return label_plan(self, problem, budget, {"penalty": self.penalty or "noise level"})
+
+    def run(self, vault: LabelVault) -> Floats:
+        (report,) = vault.plan.releases
+        problem = vault.problem
+        labels = vault.labels(report)
+        level = vault.plan.settings["label_sd"] * math.sqrt(2 * math.log(max(problem.d, 2)) / problem.n)
+        penalty = self.penalty or max(level, math.ulp(1.0)) * vault.feature_scale
+        lasso = Lasso(alpha=penalty, fit_intercept=problem.intercept, max_iter=5_000)
+        lasso.fit(vault.features, labels)
+        theta = problem.origin()
+        theta[: problem.d] = lasso.coef_
+        if problem.intercept:
+            theta[problem.d] = lasso.intercept_ / problem.intercept_column
+        return hard_threshold(theta, problem)

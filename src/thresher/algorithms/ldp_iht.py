@@ -1,0 +1,124 @@
+"""LDP-IHT (Wang and Xu, ICML 2019, Algorithm 1): hard-thresholded gradient descent on people's own reports."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip
+from thresher.algorithms.descent import descend, descend_by
+from thresher.budget import Budget
+from thresher.plan import Plan, Problem
+from thresher.randomisers import VECTOR_RANDOMISERS, Sphere, best_vector_randomiser
+from thresher.releases import ExactRelease, HypercubeReport, Release, SphereReport
+from thresher.vaults import LocalVault
+
+__all__ = ["LDPIHT"]
+
+Floats = NDArray[np.float64]
+
+FEWEST, MOST = 2, 8
+
+
+@dataclass(frozen=True)
+class LDPIHT:
+    """T groups of people; in round t those of group t report their gradient at theta, randomised, once and for all.
+
+    theta_t = P_B(H_s(theta_{t-1} - step * mean report of clip(r_i) x_i)), t = 1..T.
+
+    Guarantee: pure epsilon, sequentially interactive local privacy. Nobody speaks twice and every report is epsilon-LDP
+    on a ball or cube whose radius is made real by clipping the residual to [-clip, clip] (erratum E-14).
+
+    ``step=None`` follows the reported gradients (:func:`thresher.algorithms.descent.descend`); a number is the paper's
+    loop. ``ball`` is the radius of the l2 ball of the projection, None for no projection (erratum E-13: the unit ball
+    of the paper excludes the truth of its own experiment). ``randomiser`` is one of
+    :data:`thresher.randomisers.VECTOR_RANDOMISERS`, or "auto": the least error, by public constants.
+    """
+
+    iterations: int | None = None
+    step: float | None = None
+    clip: float | None = None
+    ball: float | None = None
+    randomiser: str = "auto"
+
+    name: ClassVar[str] = "ldp-iht"
+
+    def __post_init__(self) -> None:
+        check_rounds(self.iterations)
+        check_positive(step=self.step, clip=self.clip, ball=self.ball)
+        if self.randomiser not in ("auto", *VECTOR_RANDOMISERS):
+            names = ", ".join(map(repr, ("auto", *VECTOR_RANDOMISERS)))
+            raise ValueError(f"randomiser={self.randomiser!r} must be one of {names}")
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        if problem.outputs > 1:
+            raise ValueError(
+                f"algorithm='ldp-iht' tells two classes apart, not {problem.outputs}: a gradient for each would be "
+                "reported; use algorithm='label-ldp-iht' if the features are public"
+            )
+        name = chosen_randomiser(self.randomiser, problem, budget.epsilon)
+        error = report_error(name, problem, budget.epsilon)
+        rounds = self.iterations or default_rounds(problem, error)
+        clip = float(self.clip or residual_clip(problem))
+        settings = {
+            "rounds": rounds, "clip": clip, "step": self.step or "secant", "ball": self.ball, "randomiser": name,
+            "gradient_sd": clip * math.sqrt(error * rounds / problem.n), "measurement": problem.measurement.name,
+        }  # fmt: skip
+        return Plan(self.name, problem, budget, (report_of(name, problem, budget, rounds),), settings, trust="local")
+
+    def run(self, vault: LocalVault) -> Floats:
+        (report,) = vault.plan.releases
+        problem, clip = vault.problem, vault.plan.settings["clip"]
+
+        def gradient(theta: Floats) -> Floats:
+            return vault.gradient(theta, report, clip)
+
+        if self.step is not None:
+            return descend_by(self.step, gradient, problem, report.times, self.ball)
+        sd = vault.plan.settings["gradient_sd"]
+        return descend(gradient, problem, report.times, clip * problem.row_norm, sd, self.ball)
+
+
+def chosen_randomiser(name: str, problem: Problem, epsilon: float) -> str:
+    """The randomiser of this name; "auto" is settled by public constants."""
+    if name != "auto" or math.isinf(epsilon):
+        return name
+    entries = float(np.linalg.norm(problem.entry_bounds))
+    return best_vector_randomiser(problem.dimension, epsilon, problem.row_norm, entries)
+
+
+def report_error(name: str, problem: Problem, epsilon: float) -> float:
+    """The variance of one reported coefficient's gradient, at a residual clip of 1, averaged over coefficients."""
+    if math.isinf(epsilon):
+        return 0.0
+    randomiser = VECTOR_RANDOMISERS[name](problem.dimension, epsilon)
+    if isinstance(randomiser, Sphere):
+        return randomiser.second_moment / problem.dimension * problem.row_norm**2
+    columns = problem.entry_bounds[: problem.d]
+    return randomiser.second_moment / problem.dimension * float(columns @ columns) / problem.d
+
+
+def report_of(name: str, problem: Problem, budget: Budget, rounds: int) -> Release:
+    """The release: a report of each person in one of ``rounds`` groups."""
+    if not budget.private:
+        return ExactRelease(times=rounds, question="local gradient")
+    randomiser = VECTOR_RANDOMISERS[name](problem.dimension, budget.epsilon)
+    if isinstance(randomiser, Sphere):
+        return SphereReport(rounds, budget.epsilon, problem.dimension, randomiser.height)
+    return HypercubeReport(rounds, budget.epsilon, problem.dimension, randomiser.sampled, randomiser.agreeing)
+
+
+def default_rounds(problem: Problem, error: float) -> int:
+    """More rounds where one of them already shows the signal of s equal coefficients; never more than people.
+
+    A gradient is the curvature of the loss times what the coefficients are off: a quarter for classes.
+    """
+    if error == 0:
+        return min(MOST, problem.n)
+    signal = problem.curvature * problem.entry_bounds[: problem.d].mean()
+    ratio = signal * math.sqrt(problem.n / (error * problem.sparsity))
+    return min(round(min(max(ratio, FEWEST), MOST)), problem.n)

@@ -1,0 +1,38 @@
+"""Models read back from files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thresher.certificate import Certificate
+from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
+from thresher.models import SparseModel
+
+__all__ = ["load_model"]
+
+KINDS = {cls.__name__: cls for cls in (SparseRegressor, SparseClassifier, LocalSparseRegressor, LocalSparseClassifier)}
+
+
+def load_model(path: str | Path) -> SparseModel:
+    """A model written by :meth:`SparseRegressor.save`, ready to predict, with its certificate."""
+    model = json.loads(Path(path).read_text())
+    if not isinstance(model, dict) or model.get("format") != "thresher-model-1":
+        raise ValueError(f"{path} is not a model file written by thresher's save(); its 'format' is missing or unknown")
+    estimator: Any = KINDS[model["class"]](**{**model["params"], "epsilon": float(model["params"]["epsilon"])})
+    values = np.atleast_2d(np.asarray(model["coefficients"], dtype=np.float64))
+    coefficients = np.zeros((len(values), model["n_features"]))
+    coefficients[:, model["support"]] = values
+    estimator._store(coefficients, np.atleast_1d(np.asarray(model["intercept"], dtype=np.float64)))
+    estimator.n_features_in_ = model["n_features"]
+    if model["feature_names"]:
+        estimator.feature_names_in_ = np.array(model["feature_names"], dtype=object)
+    if model["classes"]:
+        estimator.classes_ = np.array(model["classes"])
+    estimator.certificate_ = Certificate.from_dict(model["certificate"])
+    estimator.algorithm_ = estimator.certificate_.algorithm
+    return estimator  # type: ignore[no-any-return]

@@ -1,0 +1,151 @@
+"""Vectors of the unit l2 ball, reported as a point of a larger sphere: Duchi et al. and PrivUnit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import betainc, betainccinv, gammaln
+
+from thresher.randomisers.checks import check_dimension, check_epsilon
+from thresher.randomness import NoiseSource
+
+__all__ = ["Sphere"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """A point on a sphere, more likely within a cap around the direction of the value.
+
+    v in the unit ball becomes a direction e = +-v/||v||, with the signs' chances (1 +- ||v||)/2. The report's direction
+    u has density e^epsilon/Z (relative to uniform) on the cap <u, e> >= ``height`` and 1/Z off it, with Z = 1 + q
+    (e^epsilon - 1) and q the cap's share of the sphere. Any two densities differ by at most e^epsilon, whatever v is:
+    pure epsilon-LDP. E[u] = m e with m the :attr:`pull`, so u/m is unbiased and of norm 1/m.
+
+    ``height=0`` is the half-sphere of Duchi, Jordan and Wainwright (2018). The height that maximises m is PrivUnit
+    (Bhowmick et al. 2018) with the parameters that make it the best of all unbiased epsilon-LDP reports in l2 error
+    (Asi, Feldman and Talwar 2022); here with the exact law of the sphere in place of their Gaussian limit PrivUnitG.
+    """
+
+    dimension: int
+    epsilon: float
+    height: float
+
+    def __post_init__(self) -> None:
+        check_dimension(self.dimension)
+        check_epsilon(self.epsilon)
+        if not 0 <= self.height < 1:
+            raise ValueError(f"height={self.height!r} of the cap must lie from 0 to below 1")
+
+    @classmethod
+    def duchi(cls, dimension: int, epsilon: float) -> Self:
+        """Duchi et al.: the half-sphere."""
+        return cls(dimension, epsilon, 0.0)
+
+    @classmethod
+    def best(cls, dimension: int, epsilon: float) -> Self:
+        """PrivUnit with the cap that gives the least error."""
+        return cls(dimension, epsilon, _best_height(dimension, epsilon))
+
+    @cached_property
+    def pull(self) -> float:
+        """m, the mean of <u, e>: how much of the direction survives."""
+        odds = math.exp(-self.epsilon)
+        return (1 - odds) * _cap_moment(self.dimension, self.height) / (self._share * (1 - odds) + odds)
+
+    @property
+    def size(self) -> float:
+        """The norm of a report."""
+        return 1 / self.pull
+
+    @property
+    def second_moment(self) -> float:
+        """E ||report||^2; the mean squared error at v is this less ||v||^2."""
+        return self.size**2
+
+    def randomise(self, values: Floats, noise: NoiseSource) -> Floats:
+        """One report for each row of ``values``."""
+        directions = self._directions(values, noise)
+        latitudes = self._latitudes(noise.uniform(len(values)), noise.uniform(len(values)))
+        if self.dimension == 1:
+            return directions * (latitudes[:, None] * self.size)
+        across = noise.standard_normal(directions.shape)
+        across -= np.einsum("ij,ij->i", across, directions)[:, None] * directions
+        across *= (np.sqrt((1 - latitudes) * (1 + latitudes)) / np.linalg.norm(across, axis=1))[:, None]
+        directions *= latitudes[:, None]
+        directions += across
+        directions *= self.size
+        return directions
+
+    def total(self, reports: Floats) -> Floats:
+        """The sum of the reports, an unbiased estimate of the sum of the values."""
+        total: Floats = reports.sum(axis=0)
+        return total
+
+    def log_density(self, reports: Floats, value: Floats) -> Floats:
+        """The log-density of each report for a person who holds ``value``, relative to the uniform law."""
+        norm = float(np.linalg.norm(value))
+        along = reports @ (value / norm if norm > 0 else np.eye(self.dimension)[0]) * self.pull
+        odds = math.exp(-self.epsilon)
+        up, down = (np.where(side >= self.height, 1.0, odds) for side in (along, -along))
+        tilt = min(norm, 1.0) / 2
+        return np.log((0.5 + tilt) * up + (0.5 - tilt) * down) - math.log(self._share * (1 - odds) + odds)
+
+    @cached_property
+    def _share(self) -> float:
+        """q, the cap's share of the sphere."""
+        return _cap_share(self.dimension, self.height)
+
+    def _directions(self, values: Floats, noise: NoiseSource) -> Floats:
+        """+-v/||v||, unbiased for v; one outside the ball is brought to its edge, one that is no number counts as 0."""
+        values = np.where(np.isfinite(values), values, 0.0)
+        norms = np.linalg.norm(values, axis=1)
+        values[norms == 0, 0] = 1.0
+        signs = np.where(noise.uniform(len(values)) < (1 + norms) / 2, 1.0, -1.0)
+        values *= (signs / np.where(norms > 0, norms, 1.0))[:, None]
+        return values
+
+    def _latitudes(self, coins: Floats, quantiles: Floats) -> Floats:
+        """<u, e>: inside the cap with the chance that epsilon gives it, and there (or outside) as on the sphere."""
+        odds, share = math.exp(-self.epsilon), self._share
+        inside = coins < share / (share * (1 - odds) + odds)
+        if self.dimension == 1:
+            return np.where(inside, 1.0, -1.0)
+        above = np.where(inside, share * quantiles, share + (1 - share) * quantiles)  # the chance of a larger latitude
+        latitudes: Floats = np.sqrt(betainccinv(0.5, (self.dimension - 1) / 2, 2 * np.minimum(above, 1 - above)))
+        return np.where(above <= 0.5, latitudes, -latitudes)
+
+
+def _cap_share(dimension: int, height: float) -> float:
+    """P[u_1 >= height] for u uniform on the sphere."""
+    if dimension == 1:
+        return 0.5
+    return float(betainc((dimension - 1) / 2, 0.5, (1 - height) * (1 + height))) / 2
+
+
+def _cap_moment(dimension: int, height: float) -> float:
+    """E[u_1; u_1 >= height] for u uniform on the sphere."""
+    log_half_mean = gammaln(dimension / 2) - gammaln((dimension + 1) / 2) - math.log(2 * math.sqrt(math.pi))
+    return float(math.exp(log_half_mean + (dimension - 1) / 2 * math.log((1 - height) * (1 + height))))
+
+
+@lru_cache(maxsize=64)
+def _best_height(dimension: int, epsilon: float) -> float:
+    """The height with the largest pull. It is never 0: a cap a little smaller than the half-sphere pulls more."""
+    if dimension == 1:
+        return 0.0
+    widest = min(
+        math.sqrt(3 * max(epsilon, 1.0) / dimension), 1.0
+    )  # the best is near sqrt(2 epsilon/dimension) or less
+    found = minimize_scalar(
+        lambda height: -Sphere(dimension, epsilon, height).pull,
+        bounds=(0.0, widest * (1 - 1e-9)), method="bounded", options={"xatol": 1e-9},
+    )  # fmt: skip
+    return float(found.x)

@@ -1,0 +1,87 @@
+"""The releases: each is one kind of private answer, described by a few numbers, that knows its own price.
+
+A release is priced by its noise *multiplier* (noise scale over sensitivity), never by an absolute scale: the vault
+derives the sensitivity from the clip in force and scales the multiplier. So a clip level may be chosen while
+running, from earlier private answers, without touching the price.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thresher.releases.base import ExactRelease, Release
+from thresher.releases.central import (
+    GaussianGradient,
+    GaussianGram,
+    GaussianLabels,
+    GaussianMinimiser,
+    GaussianMoments,
+    GaussianRestrictedGradient,
+    GumbelQuantile,
+    GumbelSelection,
+    GumbelVertex,
+    GumbelVotes,
+    L2LaplaceMinimiser,
+    LaplaceVertex,
+    PerturbedMinimiser,
+    PrintedLabels,
+)
+from thresher.releases.local import (
+    ClassReport,
+    GaussianReport,
+    HypercubeReport,
+    LaplaceReport,
+    PiecewiseReport,
+    SphereReport,
+)
+
+__all__ = [
+    "ClassReport",
+    "ExactRelease",
+    "GaussianGradient",
+    "GaussianGram",
+    "GaussianLabels",
+    "GaussianMinimiser",
+    "GaussianMoments",
+    "GaussianReport",
+    "GaussianRestrictedGradient",
+    "GumbelQuantile",
+    "GumbelSelection",
+    "GumbelVertex",
+    "GumbelVotes",
+    "HypercubeReport",
+    "L2LaplaceMinimiser",
+    "LaplaceReport",
+    "LaplaceVertex",
+    "PerturbedMinimiser",
+    "PiecewiseReport",
+    "PrintedLabels",
+    "Release",
+    "SphereReport",
+    "is_priced_here",
+    "release_from_dict",
+]
+
+_KINDS: dict[str, type[Release]] = {
+    kind.__name__: kind
+    for kind in (
+        GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram,
+        GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
+        GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, LaplaceVertex, ExactRelease,
+        SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport,
+    )
+}  # fmt: skip
+
+
+def release_from_dict(fields: dict[str, Any]) -> Release:
+    """The release a certificate lists; only kinds priced here are known."""
+    arguments = dict(fields)
+    kind = _KINDS.get(arguments.pop("kind", None))
+    if kind is None:
+        raise ValueError(f"unknown release kind {fields.get('kind')!r}; known: {', '.join(_KINDS)}")
+    return kind(**arguments)
+
+
+def is_priced_here(release: object) -> bool:
+    """Whether ``release`` is one of our own kinds, and not a look-alike with a price of its own."""
+    return type(release) in _KINDS.values()

@@ -1,0 +1,105 @@
+"""What a release is, and the Gaussian one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+from thresher.accounting import Cost, gaussian_mu
+from thresher.budget import Budget, is_whole
+
+__all__ = ["ExactRelease", "GaussianRelease", "Release", "check_multiplier"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """One mechanism, used at most ``times`` times."""
+
+    times: int
+
+    question: ClassVar[str]
+    """What is asked of the vault; an answer is only given to a release that names the same question."""
+
+    noise: ClassVar[str]
+    """The law of the noise, as named in certificates."""
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.times) or self.times < 1:
+            raise ValueError(f"times={self.times!r} must be a whole number of at least 1")
+        object.__setattr__(self, "times", int(self.times))
+
+    def cost(self) -> Cost:
+        """The price of all ``times`` uses together."""
+        raise NotImplementedError
+
+    @property
+    def multiplier(self) -> float:
+        """Noise scale over sensitivity."""
+        raise NotImplementedError
+
+    def coordinate_sd(self, dimension: int) -> float:
+        """Standard deviation of the noise in one coordinate of an answer of this dimension, over the sensitivity."""
+        return self.multiplier
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": type(self).__name__, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class GaussianRelease(Release):
+    """Adds N(0, (sd_per_sensitivity * Delta_2)^2 I), where Delta_2 is the l2 sensitivity of what is asked.
+
+    Cost of T uses: exactly mu-GDP with mu^2 = T / sd_per_sensitivity^2 (Dong, Roth, Su 2022), hence T / (2
+    sd_per_sensitivity^2)-zCDP.
+    """
+
+    sd_per_sensitivity: float
+    noise: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier("sd_per_sensitivity", self.sd_per_sensitivity)
+
+    @classmethod
+    def calibrated(cls, budget: Budget, times: int, share: float = 1.0) -> Self:
+        """``times`` uses that together take ``share`` of the budget's mu^2."""
+        if not 0 < share <= 1:
+            raise ValueError(f"share={share!r} of the budget must lie above 0 and not above 1")
+        mu = gaussian_mu(budget.epsilon, budget.delta) * math.sqrt(share)
+        return cls(times=times, sd_per_sensitivity=math.sqrt(times) / mu)
+
+    @classmethod
+    def for_rho(cls, rho: float, times: int = 1) -> Self:
+        """``times`` uses that together cost ``rho`` in zCDP."""
+        return cls(times=times, sd_per_sensitivity=math.sqrt(times / (2 * rho)))
+
+    @property
+    def multiplier(self) -> float:
+        return self.sd_per_sensitivity
+
+    def cost(self) -> Cost:
+        if self.sd_per_sensitivity == 0:
+            return Cost.unbounded()
+        mu = 1 / self.sd_per_sensitivity
+        return Cost.gaussian(self.times * mu * mu)
+
+
+@dataclass(frozen=True)
+class ExactRelease(Release):
+    """A question answered without any noise. It has no finite price, so only a plan without privacy can hold it."""
+
+    question: str  # type: ignore[misc]  # any question may be asked exactly
+    noise: ClassVar[str] = "none"
+
+    @property
+    def multiplier(self) -> float:
+        return 0.0
+
+    def cost(self) -> Cost:
+        return Cost.unbounded()
+
+
+def check_multiplier(name: str, value: float) -> None:
+    if not (isinstance(value, (int, float)) and 0 <= value < math.inf):
+        raise ValueError(f"{name}={value!r} must be a finite number of at least 0")

@@ -1,0 +1,77 @@
+"""The label vault: rows are public, each label is its owner's, who reports it once, randomised."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.budget import Adjacency, BudgetExceeded
+from thresher.clipping import report_sensitivity
+from thresher.randomisers import Classes
+from thresher.releases import Release
+from thresher.vaults.people import label_randomiser, unit_labels
+from thresher.vaults.rows import Rows, margins_of
+
+__all__ = ["LabelVault"]
+
+Floats = NDArray[np.float64]
+
+
+class LabelVault(Rows):
+    """Public features and the labels people reported; what is computed from these costs nothing more."""
+
+    _reported = False
+
+    def labels(self, release: Release) -> Floats:
+        """Every person's label, randomised by its owner, unbiased. The true ones are dropped."""
+        self._open()
+        self._meter.charge(release, "local labels")
+        randomiser: Any = label_randomiser(release)
+        if self.problem.classifies:
+            radius, self._targets = 1.0, self._reported_classes(randomiser)
+        else:
+            low, high = self.problem.bounds.target  # type: ignore[misc]  # a squared loss has a target range
+            radius, centre = (high - low) / 2, self.problem.target_centre
+            units = unit_labels(self._targets + centre, low, high)
+            self._targets = (low + high) / 2 + radius * randomiser.randomise(units, self._noise) - centre
+        self._reported = True
+        self._record(release, radius, report_sensitivity(radius, Adjacency.REPLACE_ONE), randomiser.size * radius)
+        return self._targets.copy()
+
+    def gradient(self, theta: Floats) -> Floats:
+        """The gradient of the loss on public rows and reported labels: post-processing."""
+        engine = self._heard()
+        return self.problem.stacked(
+            self._mean_gradient(engine, margins_of(engine, self.problem.by_column(theta)), math.inf)
+        )
+
+    @property
+    def features(self) -> Any:
+        """The public rows as a matrix, without the intercept's column."""
+        columns = self._open().columns(np.arange(self.problem.d))
+        (rows,) = columns.parts(np.zeros(len(self._targets), dtype=np.intp), 1)
+        return rows
+
+    @property
+    def feature_scale(self) -> float:
+        """The root mean square entry of the public rows."""
+        squares: Floats = self._open().mean_squares(self.problem.n)[: self.problem.d]
+        return math.sqrt(float(squares.mean()))
+
+    def _heard(self) -> Any:
+        engine = self._open()
+        if not self._reported:
+            raise BudgetExceeded("no label has been reported yet: ask labels() first; nothing was answered")
+        return engine
+
+    def _reported_classes(self, randomiser: Any) -> Floats:
+        """Unbiased indicators of the classes: of the second of two, or a column for each of more."""
+        if not isinstance(randomiser, Classes):
+            return self._targets
+        two = self.problem.outputs == 1
+        classes = self._targets.astype(np.int64) if two else self._targets.argmax(axis=1)
+        indicators = randomiser.indicators(randomiser.randomise(classes, self._noise))
+        return indicators[:, 1] if two else indicators

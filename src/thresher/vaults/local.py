@@ -1,0 +1,67 @@
+"""The local vault: nobody but each person sees a row. It hears reports, and answers with their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.budget import Adjacency, BudgetExceeded
+from thresher.clipping import report_sensitivity
+from thresher.plan import Plan
+from thresher.randomness import NoiseSource
+from thresher.releases import Release
+from thresher.vaults.people import Crowd, Reporter
+from thresher.vaults.vault import Vault
+
+__all__ = ["LocalVault", "SimulatedVault"]
+
+Floats = NDArray[np.float64]
+
+
+class LocalVault(Vault):
+    """Each question goes to the next group of people, who report once in their lives; no row ever reaches the vault."""
+
+    def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
+        """The mean report of clip(r_i) x_i over the next group, residuals clipped to [-clip, clip]."""
+        self._check_question(release, clip, theta)
+        self._meter.charge(release, "local gradient")
+        reporter = Reporter(self.problem, release, clip)
+        total, people = np.zeros(self.problem.dimension), 0
+        for count, reports in self._reports(reporter, theta):
+            total += reporter.randomiser.total(reports)
+            people += count
+        radius = reporter.radius
+        sensitivity = report_sensitivity(radius, Adjacency.REPLACE_ONE)
+        self._record(release, radius, sensitivity, reporter.randomiser.size * radius)
+        return reporter.mean_gradient(total, people)
+
+    def _reports(self, reporter: Reporter, theta: Floats) -> Iterable[tuple[int, Any]]:
+        """Numbers of people and their reports."""
+        raise NotImplementedError
+
+
+class SimulatedVault(LocalVault):
+    """A local vault over a crowd simulated in this process, streamed in blocks."""
+
+    def __init__(
+        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
+    ) -> None:
+        super().__init__(plan, noise, watch)
+        rounds = sum(release.times for release in plan.releases)
+        if rounds > len(y):
+            raise ValueError(f"{rounds} rounds need at least as many people, there are {len(y)}; plan fewer rounds")
+        self._crowd: Crowd | None = self._gathered(X, y, rounds)
+
+    def close(self) -> None:
+        self._crowd = None
+
+    def _gathered(self, X: Any, y: Floats, rounds: int) -> Crowd:
+        return Crowd(X, y, self.problem, rounds, self._noise)
+
+    def _reports(self, reporter: Reporter, theta: Floats) -> Iterable[tuple[int, Any]]:
+        if self._crowd is None:
+            raise BudgetExceeded("the vault is closed: its people are gone and it answers nothing more")
+        return self._crowd.reports(reporter, theta)

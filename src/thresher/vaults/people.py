@@ -1,0 +1,147 @@
+"""What people do on their own devices: clip their record, compute, randomise, report once.
+
+A simulated crowd and a real client run the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from thresher.budget import Adjacency, BudgetExceeded
+from thresher.clipping import clip_rows, clip_targets, report_sensitivity
+from thresher.losses import loss_of
+from thresher.plan import Problem
+from thresher.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Sphere
+from thresher.randomness import NoiseSource
+from thresher.releases import (
+    ClassReport,
+    ExactRelease,
+    GaussianReport,
+    HypercubeReport,
+    LaplaceReport,
+    PiecewiseReport,
+    Release,
+    SphereReport,
+)
+
+__all__ = ["Crowd", "Reporter", "label_randomiser", "unit_labels", "vector_randomiser"]
+
+Floats = NDArray[np.float64]
+
+BLOCK = 2**20  # numbers in a block of simulated people: 8 MB, whatever the size of the crowd
+
+
+@dataclass(frozen=True)
+class Unrandomised:
+    """The value itself, for debugging with privacy switched off."""
+
+    size = 0.0
+
+    def randomise(self, values: Floats, noise: NoiseSource) -> Floats:
+        return values
+
+    def total(self, reports: Floats) -> Floats:
+        total: Floats = reports.sum(axis=0)
+        return total
+
+
+def vector_randomiser(release: Release) -> Sphere | Hypercube | Unrandomised:
+    """The channel a planned report of a gradient goes through."""
+    if isinstance(release, SphereReport):
+        return Sphere(release.dimension, release.epsilon, release.height)
+    if isinstance(release, HypercubeReport):
+        return Hypercube(release.dimension, release.epsilon, release.sampled, release.agreeing)
+    if isinstance(release, ExactRelease):
+        return Unrandomised()
+    raise TypeError(f"{release!r} is no report of a gradient")
+
+
+def label_randomiser(release: Release) -> Laplace | Piecewise | Gaussian | Classes | Unrandomised:
+    """The channel a planned report of a label goes through."""
+    if isinstance(release, LaplaceReport):
+        return Laplace(release.epsilon)
+    if isinstance(release, PiecewiseReport):
+        return Piecewise(release.epsilon)
+    if isinstance(release, GaussianReport):
+        return Gaussian(release.sd_per_sensitivity * report_sensitivity(1.0, Adjacency.REPLACE_ONE))
+    if isinstance(release, ClassReport):
+        return Classes(release.classes, release.epsilon)
+    if isinstance(release, ExactRelease):
+        return Unrandomised()
+    raise TypeError(f"{release!r} is no report of a label")
+
+
+def unit_labels(y: Floats, low: float, high: float) -> Floats:
+    """Labels of a public range as numbers of [-1, 1]."""
+    return (np.clip(y, low, high) - (low + high) / 2) * (2 / (high - low))
+
+
+class Reporter:
+    """How a person answers a question about their gradient: public facts, no data."""
+
+    def __init__(self, problem: Problem, release: Release, clip: float) -> None:
+        self.randomiser = vector_randomiser(release)
+        self._problem, self._clip = problem, float(clip)
+        self._loss = loss_of(problem.loss, problem.measurement)
+        self._reach: Any = problem.row_norm if isinstance(release, SphereReport) else problem.entry_bounds
+
+    @property
+    def radius(self) -> float:
+        """The public radius of what is reported: of a ball, or of a cube whose sides are measured in column bounds."""
+        return self._clip * (self._reach if isinstance(self._reach, float) else 1.0)
+
+    def report(self, X: Any, y: Floats, theta: Floats, noise: NoiseSource) -> Any:
+        """A report for each row of X."""
+        return self.randomiser.randomise(self.values(X, y, theta), noise)
+
+    def values(self, X: Any, y: Floats, theta: Floats) -> Floats:
+        """clip(r_i) x_i over its bound, so that it lies in the unit ball or cube whatever the record is.
+
+        Clipping the residual keeps the direction of x_i and makes the radius real (erratum E-14).
+        """
+        problem = self._problem
+        rows = clip_rows(X, problem.bounds)
+        rows = rows.toarray() if sparse.issparse(rows) else rows
+        if problem.intercept:
+            rows = np.column_stack([rows, np.full(len(rows), problem.intercept_column)])
+        targets = clip_targets(np.asarray(y, dtype=np.float64), problem.bounds) - problem.target_centre
+        with np.errstate(over="ignore", invalid="ignore"):
+            residuals = self._loss.residual(rows @ theta, targets)
+        residuals = np.clip(np.nan_to_num(residuals, nan=0.0), -self._clip, self._clip) / self._clip
+        values: Floats = rows / self._reach * residuals[:, None]
+        return values
+
+    def mean_gradient(self, total: Floats, people: int) -> Floats:
+        """The mean gradient that a sum of reports estimates."""
+        mean: Floats = total / people * self._clip * self._reach
+        return mean
+
+
+class Crowd:
+    """People simulated in one process. Each is in one random group and reports once; only reports come out."""
+
+    def __init__(self, X: Any, y: Floats, problem: Problem, groups: int, noise: NoiseSource) -> None:
+        self._X = sparse.csr_array(X) if sparse.issparse(X) else X
+        self._y, self._problem, self._noise = y, problem, noise
+        # groups are drawn anew, so that the order of a table (sorted by target, say) says nothing
+        order = np.argsort(noise.uniform(len(y)), kind="stable")
+        self._groups = iter([np.sort(group) for group in np.array_split(order, groups)])
+
+    def reports(self, reporter: Reporter, theta: Floats) -> Iterator[tuple[int, Any]]:
+        """The reports of the next group, block by block, with the number of people in each block."""
+        group = next(self._groups, None)
+        if group is None:
+            raise BudgetExceeded("everybody has reported; nobody reports twice")
+        step = max(1, BLOCK // self._problem.dimension)
+        for first in range(0, len(group), step):
+            block = group[first : first + step]
+            yield len(block), self._report(reporter, self._X[block], self._y[block], theta)
+
+    def _report(self, reporter: Reporter, X: Any, y: Floats, theta: Floats) -> Any:
+        return reporter.report(X, y, theta, self._noise)

@@ -1,0 +1,84 @@
+"""What every vault is: a plan, a meter that holds to it, and a record of what was answered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.clipping import LARGEST, SMALLEST
+from thresher.plan import Answer, Meter, Plan, Problem
+from thresher.randomness import NoiseSource
+from thresher.releases import Release
+
+__all__ = ["Vault"]
+
+Floats = NDArray[np.float64]
+
+
+class Vault:
+    """Answers what its plan lists, as often as it lists it, and drops what it holds when it closes."""
+
+    def __init__(self, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None) -> None:
+        self._plan = plan
+        self._meter = Meter(plan)
+        self._noise = noise
+        self._watch = watch
+        self.published: dict[str, Any] = {}
+        """By-products of a run that may leave with the model: public, or computed from answers alone."""
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    @property
+    def problem(self) -> Problem:
+        return self._plan.problem
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """What was answered so far; holds no private value."""
+        return self._meter.answers
+
+    @property
+    def randomness(self) -> str:
+        """Where the noise comes from, in words."""
+        return self._noise.description
+
+    def close(self) -> None:
+        """Drop the data. The answers stay."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a vault never leaves its process: it cannot be pickled or copied")
+
+    def _check_question(self, release: Release, clip: float, theta: Floats) -> None:
+        """Refuse what cannot be answered, before it is paid for."""
+        if not SMALLEST <= clip <= (LARGEST if release.multiplier > 0 else math.inf):
+            raise ValueError(
+                f"clip={clip!r} must be a number from {SMALLEST:g} to {LARGEST:g}: it is what bounds the sensitivity"
+            )
+        if theta.shape != (self.problem.dimension,):
+            raise ValueError(f"theta has shape {theta.shape}, the problem {self.problem.dimension} coordinates")
+        if not np.all(np.isfinite(theta)):
+            raise ValueError("the point asked about is not finite: the iteration has diverged, take a smaller step")
+
+    def _record(self, release: Release, clip: float, sensitivity: float, scale: float) -> None:
+        if release.multiplier > 0 and not 0 < scale < math.inf:
+            raise FloatingPointError(
+                f"noise scale {scale!r}: the bounds are too extreme to be private; nothing is answered"
+            )
+        self._meter.record(Answer(release, clip, sensitivity, scale))
+        self._watch()
