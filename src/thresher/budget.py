@@ -58,7 +58,8 @@ class Budget:
             )
         if not _is_number(self.delta) or not 0 <= self.delta < 1:
             raise ValueError(
-                f"delta={self.delta!r} must lie strictly between 0 and 1, or be 0 for pure DP; use a value far below 1/n, or None for 1/n^2"
+                f"delta={self.delta!r} must lie strictly between 0 and 1, or be 0 for pure DP; use a value far below "
+                "1/n, or None for 1/n^2"
             )
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
