@@ -21,12 +21,16 @@ def test_bad_epsilon_is_refused_by_name_and_value_with_a_remedy(epsilon):
     assert "typical values are 0.5 to 8" in str(refusal.value)
 
 
-@pytest.mark.parametrize("delta", [0, 0.0, 1, 1.0, 1.5, -1e-6, NAN, math.inf, True, False, "1e-6", None])
+@pytest.mark.parametrize("delta", [1, 1.0, 1.5, -1e-6, NAN, math.inf, True, False, "1e-6", None])
 def test_bad_delta_is_refused_by_name_and_value_with_a_remedy(delta):
     with pytest.raises(ValueError, match="strictly between 0 and 1") as refusal:
         Budget(1.0, delta)
     assert f"delta={delta!r}" in str(refusal.value)
     assert "far below 1/n" in str(refusal.value)
+
+
+def test_a_delta_of_0_is_pure_dp():
+    assert Budget(1.0, 0).delta == 0.0
 
 
 @pytest.mark.parametrize("adjacency", ["swap", "REPLACE_ONE", "", None, 2, ["replace-one"]])

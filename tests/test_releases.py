@@ -15,24 +15,31 @@ from scipy import integrate, stats
 
 from thresher.accounting import ORDERS, Cost, gaussian_epsilon, zcdp_epsilon
 from thresher.budget import Adjacency, Budget
+from thresher.randomisers import Classes, Hypercube, Laplace, Piecewise, Sphere
 from thresher.releases import (
     _KINDS,
+    ClassReport,
     ExactRelease,
     GaussianGradient,
     GaussianGram,
     GaussianLabels,
     GaussianMinimiser,
     GaussianMoments,
+    GaussianReport,
     GaussianRestrictedGradient,
     GumbelQuantile,
     GumbelSelection,
     GumbelVertex,
     GumbelVotes,
+    HypercubeReport,
     L2LaplaceMinimiser,
+    LaplaceReport,
     LaplaceVertex,
     PerturbedMinimiser,
+    PiecewiseReport,
     PrintedLabels,
     Release,
+    SphereReport,
     is_priced_here,
     release_from_dict,
 )
@@ -44,6 +51,14 @@ GAUSSIANS = [
     GaussianMoments,
     GaussianGram,
     GaussianLabels,
+    GaussianReport,
+]
+REPORTS = [
+    SphereReport(times=3, epsilon=0.7, dimension=10, height=0.1),
+    HypercubeReport(times=3, epsilon=0.7, dimension=10, sampled=3, agreeing=2),
+    LaplaceReport(times=1, epsilon=0.7),
+    PiecewiseReport(times=1, epsilon=0.7),
+    ClassReport(times=1, epsilon=0.7, classes=3),
 ]
 TOPS = [GumbelSelection, GumbelVotes]
 GUMBELS = [GumbelQuantile, GumbelVertex]
@@ -55,6 +70,7 @@ ONE_OF_EACH = [
     L2LaplaceMinimiser(times=2, epsilon=0.7),
     PrintedLabels(times=1, sd=0.3),
     ExactRelease(times=1, question="gradient"),
+    *REPORTS,
 ]
 
 budgets = st.builds(
@@ -122,7 +138,29 @@ def test_a_second_use_never_costs_less(release):
 
 
 def test_multipliers_are_noise_scale_over_sensitivity():
-    assert [release.multiplier for release in ONE_OF_EACH] == [*[2.5] * 12, 1 / 0.7, 0.0, 0.0]
+    central = ONE_OF_EACH[: -len(REPORTS)]
+    assert [release.multiplier for release in central] == [*[2.5] * 13, 1 / 0.7, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("release", REPORTS, ids=lambda release: type(release).__name__)
+def test_a_report_costs_its_epsilon_once_however_many_groups_are_asked(release):
+    """Groups are disjoint: nobody reports twice."""
+    assert dataclasses.replace(release, times=50).cost().epsilon(0.0) == (0.7, "pure composition")
+
+
+def test_report_multipliers_are_size_over_the_distance_of_two_values():
+    """Of values within [-1, 1], 2 apart: the size of each label randomiser, and a bound no unbiased report can beat."""
+    sizes = [2 * release.multiplier for release in REPORTS]
+    least = 1 / math.tanh(0.35)
+    assert sizes == pytest.approx([least, least, Laplace(0.7).size, Piecewise(0.7).size, least])
+    assert min(Sphere(10, 0.7, 0.1).size, Hypercube(10, 0.7, 3, 2).size, Classes(3, 0.7).size) > least
+
+
+@pytest.mark.parametrize("kind", [LaplaceReport, PiecewiseReport])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
+def test_a_report_without_a_finite_epsilon_is_refused(kind, epsilon):
+    with pytest.raises(ValueError, match=f"epsilon={epsilon!r} of a report"):
+        kind(times=1, epsilon=epsilon)
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 10, 1000])
@@ -228,6 +266,7 @@ def test_each_release_names_its_question_and_its_noise():
         ("moments", "gaussian"),
         ("gram", "gaussian"),
         ("labels", "gaussian"),
+        ("local labels", "gaussian"),
         ("selection", "gumbel"),
         ("votes", "gumbel"),
         ("quantile", "gumbel"),
@@ -237,6 +276,11 @@ def test_each_release_names_its_question_and_its_noise():
         ("minimiser", "l2-laplace"),
         ("printed labels", "gaussian"),
         ("gradient", "none"),
+        ("local gradient", "sphere"),
+        ("local gradient", "hypercube"),
+        ("local labels", "laplace"),
+        ("local labels", "piecewise"),
+        ("local labels", "randomised response"),
     ]
 
 

@@ -231,7 +231,8 @@ def _inward(epsilon: float) -> float:
 def _check_delta(delta: float) -> None:
     if not 0 < delta < 1:
         raise ValueError(
-            f"delta={delta!r} must lie strictly between 0 and 1, as Gaussian noise and zCDP have no pure guarantee"
+            f"delta={delta!r} must lie strictly between 0 and 1: Gaussian noise and zCDP have no pure guarantee; use a "
+            "value far below 1/n, or None for 1/n^2"
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,6 @@ from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
 from thresher.tables import without_values
 from thresher.vaults import CentralVault
-from thresher.vaults.vault import Vault
 
 __all__ = ["PrivateFit"]
 
@@ -43,9 +41,9 @@ class PrivateFit(BaseEstimator):
         """What asks."""
         raise NotImplementedError
 
-    def _vault(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None]) -> Vault:
-        """What is asked."""
-        return CentralVault(X, y, plan, noise, watch)
+    def _vault(self) -> Any:
+        """The kind of vault that is asked."""
+        return CentralVault
 
     def _keep(self, theta: Floats, plan: Plan) -> None:
         """What the algorithm found, as fitted attributes."""
@@ -89,7 +87,7 @@ class PrivateFit(BaseEstimator):
         questions = sum(release.times for release in plan.releases)
         with (
             progress_bar(plan.algorithm, questions, enabled=self.verbose > 0) as watch,
-            self._vault(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
+            self._vault()(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
         ):
             theta = algorithm.run(vault)
             answers = vault.answers

@@ -5,7 +5,6 @@ They simulate the people, all in one process; :mod:`thresher.local` has the two 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,7 @@ from thresher.algorithms import LDPIHT, LocalAlgorithm, resolve_local
 from thresher.clipping import Bounds
 from thresher.measurements import Measurement, measurement_of
 from thresher.models import ClassifierModel, RegressorModel, SparseModel, Target
-from thresher.plan import Plan
-from thresher.randomness import NoiseSource
 from thresher.vaults import LabelVault, SimulatedVault
-from thresher.vaults.vault import Vault
 
 __all__ = ["LocalSparseClassifier", "LocalSparseRegressor"]
 
@@ -38,8 +34,8 @@ class _LocalModel(SparseModel):
     def _features_are_public(self) -> bool:
         return not isinstance(self._algorithm(1), LDPIHT)
 
-    def _vault(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None]) -> Vault:
-        return (LabelVault if self._features_are_public else SimulatedVault)(X, y, plan, noise, watch)
+    def _vault(self) -> type[LabelVault] | type[SimulatedVault]:
+        return LabelVault if self._features_are_public else SimulatedVault
 
     def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...]) -> Any:
         if self._features_are_public:  # then so is the longest row, which bounds the steps if the user states no bound

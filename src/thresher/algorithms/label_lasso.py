@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import Lasso
 
 from thresher.algorithms.defaults import check_positive
 from thresher.algorithms.hard_threshold import hard_threshold
@@ -52,6 +51,8 @@ class LabelLasso:
         return label_plan(self, problem, budget, {"penalty": self.penalty or "noise level"})
 
     def run(self, vault: LabelVault) -> Floats:
+        from sklearn.linear_model import Lasso  # loads a plotting library where there is one
+
         (report,) = vault.plan.releases
         problem = vault.problem
         labels = vault.labels(report)

@@ -114,15 +114,16 @@ class Hypercube:
 
         The number of agreeing signs is a sum of independent coins, whose law is built up one coordinate at a time.
         """
-        agrees = (1 + reports.signs * np.clip(value, -1, 1)[reports.at]) / 2
+        inside = np.clip(value, -1, 1)[reports.at]
+        agrees = (1 + reports.signs * inside) / 2
         law = np.zeros((len(agrees), self.sampled + 1))
         law[:, 0] = 1.0
         for chance in agrees.T[:, :, None]:
             law[:, 1:] = law[:, 1:] * (1 - chance) + law[:, :-1] * chance
             law[:, :1] *= 1 - chance
         odds, share = math.exp(-self.epsilon), float(self._chances[self.agreeing :].sum())
-        inside = law[:, self.agreeing :].sum(axis=1)
-        weight = inside + odds * (1 - inside)
+        enough = law[:, self.agreeing :].sum(axis=1)
+        weight = enough + odds * (1 - enough)
         logs: Floats = np.log(weight) - self.sampled * math.log(2) - math.log(share + odds * (1 - share))
         return logs
 

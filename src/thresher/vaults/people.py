@@ -79,7 +79,8 @@ def label_randomiser(release: Release) -> Laplace | Piecewise | Gaussian | Class
 
 def unit_labels(y: Floats, low: float, high: float) -> Floats:
     """Labels of a public range as numbers of [-1, 1]."""
-    return (np.clip(y, low, high) - (low + high) / 2) * (2 / (high - low))
+    middle, radius = (low + high) / 2, (high - low) / 2
+    return (np.clip(y, low, high) - middle) / radius
 
 
 class Reporter:
