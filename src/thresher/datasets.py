@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SparseLaw", "dp_ight_law", "dpsl_kt_law"]
+__all__ = ["SignLaw", "SparseLaw", "dp_ight_law", "dpsl_kt_law", "ldp_law"]
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +45,38 @@ class SparseLaw:
         return X, X @ theta + rng.normal(0, math.sqrt(self.noise_variance), self.n), theta
 
 
+@dataclass(frozen=True)
+class SignLaw:
+    """y = <x, theta> + U(-noise_bound, noise_bound), x uniform on {-1, +1}^d, theta with s nonzeros U(0, 1).
+
+    ``unit`` scales theta to norm 1, which the theorems of the paper assume and its experiment does not.
+    """
+
+    n: int
+    d: int
+    s: int
+    noise_bound: float = 0.05
+    unit: bool = False
+
+    @property
+    def largest_target(self) -> float:
+        """What no |y| exceeds: ||theta||_1 is at most s, or sqrt(s) in the unit ball."""
+        return (math.sqrt(self.s) if self.unit else self.s) + self.noise_bound
+
+    def draw(self, seed: int) -> tuple[NDArray[np.int8], Floats, Floats]:
+        """X (small integers: an eighth of the memory of floats), y and the true theta."""
+        rng = np.random.default_rng(seed)
+        theta = np.zeros(self.d)
+        theta[rng.choice(self.d, self.s, replace=False)] = rng.uniform(0, 1, self.s)
+        if self.unit:
+            theta /= np.linalg.norm(theta)
+        X = rng.integers(0, 2, (self.n, self.d), dtype=np.int8)
+        X *= 2
+        X -= 1
+        (support,) = np.nonzero(theta)
+        return X, X[:, support] @ theta[support] + rng.uniform(-self.noise_bound, self.noise_bound, self.n), theta
+
+
 def dp_ight_law(n: int = 1000, d: int = 1000, s: int = 10) -> SparseLaw:
     """The sparse linear law of the DP-IGHT paper, section 6: entries U(-2, 2), rows rescaled to ||x||_2 <= 2 s."""
     return SparseLaw(n, d, s, width=2.0, row_bound=2.0 * s)
@@ -53,3 +85,8 @@ def dp_ight_law(n: int = 1000, d: int = 1000, s: int = 10) -> SparseLaw:
 def dpsl_kt_law(n: int = 800, d: int = 1000, s: int = 10) -> SparseLaw:
     """The sparse linear law of the DPSL-KT paper: entries U(-1, 1)."""
     return SparseLaw(n, d, s, width=1.0)
+
+
+def ldp_law(n: int = 20_000, d: int = 200, s: int = 10, *, unit: bool = False) -> SignLaw:
+    """The law of "On sparse linear regression in the local differential privacy model", section 7.1."""
+    return SignLaw(n, d, s, unit=unit)

@@ -32,6 +32,7 @@ class PrivateFit(BaseEstimator):
     adjacency: Any = Adjacency.REPLACE_ONE
     n_public: int | None = None
     hardened: bool = False
+    _dtypes: Any = (np.float64, np.float32)
 
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> Problem:
         """The public facts of a fit."""
@@ -122,7 +123,7 @@ class PrivateFit(BaseEstimator):
     def _checked(self, X: Any, *y: Any, **requirements: Any) -> Any:
         """scikit-learn's validation, its messages without the values they would print."""
         try:
-            return validate_data(self, X, *y, dtype=[np.float64, np.float32], **requirements)
+            return validate_data(self, X, *y, dtype=self._dtypes, **requirements)
         except ValueError as error:
             raise ValueError(without_values(str(error))) from None
 

@@ -26,6 +26,7 @@ class _LocalModel(SparseModel):
     """What the two local front doors share."""
 
     _largest_row: float | None = None
+    _dtypes = "numeric"  # people's records are read block by block, as they are: no copy of all of them as floats
 
     def _algorithm(self, outputs: int) -> LocalAlgorithm:
         return resolve_local(self.algorithm)

@@ -119,6 +119,6 @@ def default_rounds(problem: Problem, error: float) -> int:
     """
     if error == 0:
         return min(MOST, problem.n)
-    signal = problem.curvature * problem.entry_bounds[: problem.d].mean()
+    signal = problem.curvature * float(problem.entry_bounds[: problem.d].mean())
     ratio = signal * math.sqrt(problem.n / (error * problem.sparsity))
     return min(round(min(max(ratio, FEWEST), MOST)), problem.n)

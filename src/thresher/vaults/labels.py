@@ -29,14 +29,14 @@ class LabelVault(Rows):
         """Every person's label, randomised by its owner, unbiased. The true ones are dropped."""
         self._open()
         self._meter.charge(release, "local labels")
-        randomiser: Any = label_randomiser(release)
+        randomiser = self._randomiser(release)
         if self.problem.classifies:
             radius, self._targets = 1.0, self._reported_classes(randomiser)
         else:
             low, high = self.problem.bounds.target  # type: ignore[misc]  # a squared loss has a target range
             radius, centre = (high - low) / 2, self.problem.target_centre
-            units = unit_labels(self._targets + centre, low, high)
-            self._targets = (low + high) / 2 + radius * randomiser.randomise(units, self._noise) - centre
+            reports = self._randomised(randomiser, self._units(low, high))
+            self._targets = (low + high) / 2 + radius * reports - centre
         self._reported = True
         self._record(release, radius, report_sensitivity(radius, Adjacency.REPLACE_ONE), randomiser.size * radius)
         return self._targets.copy()
@@ -61,6 +61,18 @@ class LabelVault(Rows):
         squares: Floats = self._open().mean_squares(self.problem.n)[: self.problem.d]
         return math.sqrt(float(squares.mean()))
 
+    def _randomiser(self, release: Release) -> Any:
+        """The channel every label goes through."""
+        return label_randomiser(release)
+
+    def _units(self, low: float, high: float) -> Floats:
+        """The labels as numbers of [-1, 1]."""
+        return unit_labels(self._targets + self.problem.target_centre, low, high)
+
+    def _randomised(self, randomiser: Any, values: NDArray[Any]) -> Any:
+        """Everybody's report."""
+        return randomiser.randomise(values, self._noise)
+
     def _heard(self) -> Any:
         engine = self._open()
         if not self._reported:
@@ -73,5 +85,5 @@ class LabelVault(Rows):
             return self._targets
         two = self.problem.outputs == 1
         classes = self._targets.astype(np.int64) if two else self._targets.argmax(axis=1)
-        indicators = randomiser.indicators(randomiser.randomise(classes, self._noise))
+        indicators = randomiser.indicators(self._randomised(randomiser, classes))
         return indicators[:, 1] if two else indicators

@@ -19,6 +19,7 @@ from thresher.vaults.vault import Vault
 __all__ = ["LocalVault", "SimulatedVault"]
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 class LocalVault(Vault):
@@ -28,7 +29,7 @@ class LocalVault(Vault):
         """The mean report of clip(r_i) x_i over the next group, residuals clipped to [-clip, clip]."""
         self._check_question(release, clip, theta)
         self._meter.charge(release, "local gradient")
-        reporter = Reporter(self.problem, release, clip)
+        reporter = self._reporter(release, clip)
         total, people = np.zeros(self.problem.dimension), 0
         for count, reports in self._reports(reporter, theta):
             total += reporter.randomiser.total(reports)
@@ -37,6 +38,10 @@ class LocalVault(Vault):
         sensitivity = report_sensitivity(radius, Adjacency.REPLACE_ONE)
         self._record(release, radius, sensitivity, reporter.randomiser.size * radius)
         return reporter.mean_gradient(total, people)
+
+    def _reporter(self, release: Release, clip: float) -> Reporter:
+        """How everybody answers this question."""
+        return Reporter(self.problem, release, clip)
 
     def _reports(self, reporter: Reporter, theta: Floats) -> Iterable[tuple[int, Any]]:
         """Numbers of people and their reports."""
@@ -59,7 +64,12 @@ class SimulatedVault(LocalVault):
         self._crowd = None
 
     def _gathered(self, X: Any, y: Floats, rounds: int) -> Crowd:
-        return Crowd(X, y, self.problem, rounds, self._noise)
+        return Crowd(X, y, self.problem, self._groups(len(y), rounds), self._noise)
+
+    def _groups(self, people: int, rounds: int) -> list[Indices]:
+        """Everybody is in one group, drawn anew, so that the order of a table (sorted by target, say) says nothing."""
+        order = np.argsort(self._noise.uniform(people), kind="stable")
+        return [np.sort(group) for group in np.array_split(order, rounds)]
 
     def _reports(self, reporter: Reporter, theta: Floats) -> Iterable[tuple[int, Any]]:
         if self._crowd is None:

@@ -5,7 +5,7 @@ A simulated crowd and a real client run the same code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from thresher.releases import (
 __all__ = ["Crowd", "Reporter", "label_randomiser", "unit_labels", "vector_randomiser"]
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 BLOCK = 2**20  # numbers in a block of simulated people: 8 MB, whatever the size of the crowd
 
@@ -125,14 +126,12 @@ class Reporter:
 
 
 class Crowd:
-    """People simulated in one process. Each is in one random group and reports once; only reports come out."""
+    """People simulated in one process, in groups that report one after the other; only reports come out."""
 
-    def __init__(self, X: Any, y: Floats, problem: Problem, groups: int, noise: NoiseSource) -> None:
+    def __init__(self, X: Any, y: Floats, problem: Problem, groups: Sequence[Indices], noise: NoiseSource) -> None:
         self._X = sparse.csr_array(X) if sparse.issparse(X) else X
         self._y, self._problem, self._noise = y, problem, noise
-        # groups are drawn anew, so that the order of a table (sorted by target, say) says nothing
-        order = np.argsort(noise.uniform(len(y)), kind="stable")
-        self._groups = iter([np.sort(group) for group in np.array_split(order, groups)])
+        self._groups = iter(groups)
 
     def reports(self, reporter: Reporter, theta: Floats) -> Iterator[tuple[int, Any]]:
         """The reports of the next group, block by block, with the number of people in each block."""
@@ -142,7 +141,7 @@ class Crowd:
         step = max(1, BLOCK // self._problem.dimension)
         for first in range(0, len(group), step):
             block = group[first : first + step]
-            yield len(block), self._report(reporter, self._X[block], self._y[block], theta)
+            yield len(block), self._report(reporter, block, theta)
 
-    def _report(self, reporter: Reporter, X: Any, y: Floats, theta: Floats) -> Any:
-        return reporter.report(X, y, theta, self._noise)
+    def _report(self, reporter: Reporter, people: Indices, theta: Floats) -> Any:
+        return reporter.report(self._X[people], self._y[people], theta, self._noise)

@@ -1,0 +1,193 @@
+"""The local model: errors against n, d and epsilon with their exponents, the price of soundness, a million people.
+
+Tables in Markdown and, where matplotlib is installed, the figure of docs/local.md. The law is that of the paper; no
+number here was tuned.
+
+Run: ./dev local [errors | labels | gradients | crowd] [--figure FILE]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from slopes import slope
+from thresher import LocalSparseRegressor
+from thresher.algorithms import LDPIHT, LabelLDPIHT
+from thresher.budget import PrivacyWarning
+from thresher.datasets import ldp_law
+from thresher.randomisers import VECTOR_RANDOMISERS, Laplace, Piecewise
+
+Floats = NDArray[np.float64]
+Cell = tuple[int, int, int, float]  # n, d, s, epsilon
+
+DRAWS = 12
+EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+SOUND, PRINTED = LabelLDPIHT(noise="laplace"), LabelLDPIHT(calibration="printed")
+LABELS = {"piecewise (default)": LabelLDPIHT(), "laplace": SOUND, "printed": PRINTED}
+
+
+def squared_error(algorithm: Any, cell: Cell, seed: int, *, unit: bool) -> float:
+    """||theta - theta*||^2 / ||theta*||^2 of one fit."""
+    n, d, s, epsilon = cell
+    law = ldp_law(n, d, s, unit=unit)
+    X, y, theta = law.draw(seed)
+    delta = 1e-3 if algorithm is PRINTED or getattr(algorithm, "calibration", "") == "printed" else 0.0
+    model = LocalSparseRegressor(
+        s, epsilon, algorithm=algorithm, delta=delta, feature_bound=1.0, target_bound=law.largest_target,
+        fit_intercept=False, random_state=seed,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        model.fit(X, y)
+    return float(np.sum((model.coef_ - theta) ** 2) / np.sum(theta**2))
+
+
+def squared_errors(algorithm: Any, cells: Sequence[Cell], *, unit: bool = True, draws: int = DRAWS) -> Floats:
+    """One row per cell, one column per draw."""
+    tasks = (delayed(squared_error)(algorithm, cell, seed, unit=unit) for cell in cells for seed in range(draws))
+    return np.array(Parallel(n_jobs=2)(tasks)).reshape(len(cells), draws)
+
+
+def row(*values: Any) -> None:
+    print("| " + " | ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in values) + " |", flush=True)
+
+
+def header(*names: str) -> None:
+    print()
+    row(*names)
+    print("|" + "---|" * len(names))
+
+
+def errors() -> None:
+    """Mean squared error of one report, in units of the person's bound: known constants, nothing measured."""
+    d = 100
+    header(f"one report of +-1 vectors, d={d}: error / d^2", *(f"epsilon {e:g}" for e in EPSILONS))
+    for name, make in VECTOR_RANDOMISERS.items():
+        ball = name in ("duchi-l2", "priv-unit")  # its radius is the norm of such a vector, sqrt(d)
+        row(name, *(make(d, e).second_moment * (d if ball else 1) / d**2 for e in EPSILONS))
+    header("one label at a third of its range: variance", *(f"epsilon {e:g}" for e in EPSILONS))
+    row("laplace", *(Laplace(e).variance(1 / 3) for e in EPSILONS))
+    row("piecewise", *(Piecewise(e).variance(1 / 3) for e in EPSILONS))
+
+
+def labels() -> dict[str, Any]:
+    """Label-LDP-IHT: flat in d, falling in n and epsilon; sound and printed noise side by side."""
+    base = {"n": 8_000, "d": 1000, "s": 5, "epsilon": 1.0}
+    axes: dict[str, tuple[float, ...]] = {
+        "n": (8_000, 16_000, 32_000, 64_000), "d": (100, 316, 1000, 3162, 10_000), "epsilon": (0.5, 1.0, 2.0),
+    }  # fmt: skip
+    found: dict[str, Any] = {}
+    header("relative error, s=5 (piecewise / laplace / printed)", "", "", "", "", "")
+    for axis, values in axes.items():
+        cells = [_cell({**base, axis: value}, smaller=axis == "n") for value in values]
+        found[axis] = values, {name: squared_errors(algorithm, cells) for name, algorithm in LABELS.items()}
+        means = zip(*(np.sqrt(squares.mean(axis=1)) for squares in found[axis][1].values()), strict=True)
+        row(axis, *(f"{v:g}: " + " / ".join(f"{m:.3f}" for m in cell) for v, cell in zip(values, means, strict=True)))
+    header("exponent of error^2, Laplace noise", "claimed", "measured")
+    for axis, claim in (("n", -1.0), ("epsilon", -2.0)):
+        values, squares = found[axis]
+        row(axis, claim, slope(np.array(values), squares["laplace"]))
+    values, squares = found["d"]
+    row("log d", "0 to 1", slope(np.log(values), squares["laplace"]))
+    every, rates = _every(found, base)
+    row("s log d / (n epsilon^2), all cells", 1.0, slope(rates, every))
+    return found
+
+
+def _cell(facts: dict[str, Any], *, smaller: bool) -> Cell:
+    return int(facts["n"]), 200 if smaller else int(facts["d"]), int(facts["s"]), float(facts["epsilon"])
+
+
+def _every(found: dict[str, Any], base: dict[str, Any]) -> tuple[Floats, Floats]:
+    """All cells' errors with Laplace noise, and the rate that the paper's Theorem 5 gives each."""
+    squares, rates = [], []
+    for axis, (values, by_noise) in found.items():
+        for value, cell in zip(values, by_noise["laplace"], strict=True):
+            n, d, s, epsilon = _cell({**base, axis: value}, smaller=axis == "n")
+            squares.append(cell)
+            rates.append(s * np.log(d) / (n * epsilon**2))
+    return np.array(squares), np.array(rates)
+
+
+def gradients() -> dict[str, Any]:
+    """LDP-IHT: error^2 grows like d and falls like 1/(n epsilon^2), for the default and for the paper's loop."""
+    base = {"n": 200_000, "d": 32, "s": 3, "epsilon": 0.5}
+    axes: dict[str, tuple[float, ...]] = {
+        "n": (100_000, 200_000, 400_000), "d": (16, 32, 64), "epsilon": (0.25, 0.5, 1.0),
+    }  # fmt: skip
+    loops = {"default": LDPIHT(), "the paper's loop": LDPIHT(iterations=3, step=1.0, clip=0.5)}
+    found: dict[str, Any] = {}
+    header("LDP-IHT, s=3: relative error (default / paper's loop)", "", "", "", "exponent of error^2", "claimed")
+    for axis, claim in (("n", -1.0), ("d", 1.0), ("epsilon", -2.0)):
+        values = axes[axis]
+        cells = [_cell({**base, axis: value}, smaller=False) for value in values]
+        found[axis] = values, {name: squared_errors(loop, cells) for name, loop in loops.items()}
+        means = zip(*(np.sqrt(squares.mean(axis=1)) for squares in found[axis][1].values()), strict=True)
+        row(
+            axis, *(f"{v:g}: " + " / ".join(f"{m:.3f}" for m in cell) for v, cell in zip(values, means, strict=True)),
+            " / ".join(str(slope(np.array(values), squares)) for squares in found[axis][1].values()), claim,
+        )  # fmt: skip
+    return found
+
+
+def crowd() -> None:
+    """A million people with a hundred columns each."""
+    header("people", "columns", "seconds", "memory beside the data (MB)", "relative error")
+    for n in (100_000, 1_000_000):
+        law = ldp_law(n, 100, 5, unit=True)
+        X, y, theta = law.draw(seed=0)
+        model = LocalSparseRegressor(5, 1.0, feature_bound=1.0, target_bound=law.largest_target, random_state=0)
+        start = time.perf_counter()
+        model.fit(X, y)
+        seconds = time.perf_counter() - start
+        tracemalloc.start()
+        model.fit(X, y)
+        memory = tracemalloc.get_traced_memory()[1] / 1e6
+        tracemalloc.stop()
+        row(n, 100, seconds, memory, float(np.linalg.norm(model.coef_ - theta)))
+
+
+def figure(labels_found: dict[str, Any], gradients_found: dict[str, Any], path: str) -> None:
+    """Relative errors against n, d and epsilon: labels above, whole records below."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams["svg.hashsalt"] = "thresher"
+    rows = (("labels private (Label-LDP-IHT)", labels_found), ("records private (LDP-IHT)", gradients_found))
+    canvas, panels = plt.subplots(2, 3, figsize=(10, 5.6), sharey="row", layout="constrained")
+    for line, (title, found) in zip(panels, rows, strict=True):
+        for panel, axis in zip(line, ("n", "d", "epsilon"), strict=True):
+            values, by_name = found[axis]
+            for name, squares in by_name.items():
+                panel.plot(values, np.sqrt(squares.mean(axis=1)), marker="o", label=name)
+            panel.set(xscale="log", yscale="log", xlabel={"n": "people", "d": "columns"}.get(axis, axis))
+            panel.grid(alpha=0.3)
+        line[0].set_ylabel(f"{title}\nrelative error", fontsize=9)
+        line[-1].legend(fontsize=8)
+    canvas.savefig(path, metadata={"Date": None})
+    print(f"\nwrote {path}")
+
+
+def main(arguments: list[str]) -> None:
+    path = arguments[arguments.index("--figure") + 1] if "--figure" in arguments else None
+    tables = [name for name in arguments if name in TABLES] or list(TABLES)
+    found: dict[str, Any] = {name: TABLES[name]() for name in tables}
+    if path:
+        figure(found["labels"], found["gradients"], path)
+
+
+TABLES: dict[str, Callable[[], Any]] = {"errors": errors, "labels": labels, "gradients": gradients, "crowd": crowd}
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

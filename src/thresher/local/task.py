@@ -1,0 +1,352 @@
+"""What a survey says in public: the task, before anybody answers, and the question of each round.
+
+Both are JSON that a person's device reads from a server it has no reason to trust. So nothing in them is believed that
+can be computed here: unknown fields, wrong types and absurd sizes are refused, and the privacy they state must be what
+the release costs by our own books.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.algorithms import LDPIHT, LOCAL
+from thresher.certificate import TRUST
+from thresher.clipping import LARGEST, SMALLEST, Bounds
+from thresher.local.strict import (
+    Reader,
+    any_number,
+    canonical,
+    flag,
+    list_of,
+    maybe,
+    number,
+    one_of,
+    parsed,
+    short,
+    whole,
+)
+from thresher.measurements import MEASUREMENTS
+from thresher.plan import Plan, Problem, Trust
+from thresher.releases import (
+    ClassReport,
+    GaussianReport,
+    HypercubeReport,
+    LaplaceReport,
+    PiecewiseReport,
+    Release,
+    SphereReport,
+    release_from_dict,
+)
+from thresher.vaults.people import label_randomiser, vector_randomiser
+
+__all__ = ["Question", "Task"]
+
+Floats = NDArray[np.float64]
+
+TASK_FORMAT, QUESTION_FORMAT = "thresher-task-1", "thresher-question-1"
+MOST_PEOPLE = 2**32 - 1  # the number of a row travels as 32 bits
+MOST_FEATURES = 10**6
+MOST_ROUNDS = 10**5
+MOST_CLASSES = 2**16
+MOST_EPSILON, MOST_DELTA = 20.0, 0.01  # a report that costs more hides next to nothing
+MOST_SIZE = 1e13  # of a report over the value in it: beyond, coins of 53 bits no longer have the right chances
+SAME = 1e-9  # relative: what is stated was computed on another machine
+
+REPORTS: Mapping[str, type[Release]] = {
+    kind.__name__: kind
+    for kind in (SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport)
+}
+QUESTIONS: Mapping[Trust, str] = {"local": "local gradient", "labels": "local labels"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """The public statement of a survey: all that a person needs in order to decide, and to answer.
+
+    There is no inconsistent one, whether it comes from a plan or from JSON: the release is of a kind that is priced
+    here, it answers the question of the trust model in the problem's dimension, and ``epsilon`` and ``delta`` are what
+    it costs. They are what a person must look at: a task that states an epsilon of 15 honestly is still a bad deal.
+    """
+
+    algorithm: str
+    trust: Trust
+    people: int  # how many are expected; how many come is another matter
+    features: int
+    sparsity: int
+    loss: str
+    measurement: str
+    feature_bound: float | tuple[float, ...] | None
+    row_bound: float | None
+    target_bound: tuple[float, float] | None
+    intercept: bool
+    classes: tuple[str | float | bool, ...] | None  # the labels of a classification, in the order they are numbered
+    epsilon: float
+    delta: float
+    release: Release
+    rounds: int
+    clip: float | None  # residuals are clipped to [-clip, clip]; None where only labels are reported
+
+    def __post_init__(self) -> None:
+        for name, read in _TASK_FIELDS.items():
+            object.__setattr__(self, name, read(name, getattr(self, name)))
+        _check_consistent(self)
+        _check_price(self)
+
+    @classmethod
+    def from_plan(cls, plan: Plan, classes: Any = None) -> Self:
+        """The task of a plan of the local model; ``classes`` are the labels of a classification, as numbered."""
+        problem, bounds = plan.problem, plan.problem.bounds
+        if MEASUREMENTS.get(problem.measurement.name) is not problem.measurement:
+            raise ValueError(
+                "measurement=(f, derivative of f) is a pair of functions, which cannot be sent to people; use one that "
+                f"has a name: {', '.join(map(repr, MEASUREMENTS))}"
+            )
+        if not plan.budget.private:
+            raise ValueError("epsilon=inf: people's reports would be their records; give a finite epsilon")
+        if plan.calibration != "proved":
+            raise ValueError(f"calibration={plan.calibration!r} is for reproduction only; a survey takes 'proved'")
+        (release,) = plan.releases
+        cost = release.cost()
+        delta = 0.0 if math.isfinite(cost.pure) else plan.budget.delta
+        return cls(
+            algorithm=plan.algorithm, trust=plan.trust, people=problem.n, features=problem.d, sparsity=problem.sparsity,
+            loss=problem.loss, measurement=problem.measurement.name, feature_bound=bounds.feature, row_bound=bounds.row,
+            target_bound=bounds.target, intercept=problem.intercept,
+            classes=None if classes is None else np.asarray(classes).tolist(),
+            epsilon=cost.epsilon(delta)[0], delta=delta, release=release, rounds=release.times,
+            clip=plan.settings.get("clip"),
+        )  # fmt: skip
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The public facts, as vaults and devices use them."""
+        return Problem(
+            n=self.people, d=self.features, sparsity=self.sparsity, loss=self.loss,
+            bounds=Bounds(self.feature_bound, self.row_bound, self.target_bound), intercept=self.intercept,
+            outputs=len(self.classes) if self.classes and len(self.classes) > 2 else 1,
+            measurement=MEASUREMENTS[self.measurement],
+        )  # fmt: skip
+
+    @cached_property
+    def randomiser(self) -> Any:
+        """The channel that a report goes through."""
+        return (vector_randomiser if self.trust == "local" else label_randomiser)(self.release)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the JSON: questions and reports name their task by it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def to_json(self) -> str:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return canonical({**values, "format": TASK_FORMAT, "release": self.release.to_dict()})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The task that ``text`` states, or a ValueError that names the field which is wrong."""
+        return cls(**parsed(text, TASK_FORMAT, _TASK_FIELDS))
+
+    def describe(self) -> str:
+        """What will be sent, and what that costs, in one paragraph."""
+        chance = f", but for a chance of delta = {self.delta:.3g}" if self.delta > 0 else ""
+        return (
+            f"You are asked for one report, ever, in a survey of about {self.people} people that fits a model with at "
+            f"most {self.sparsity} of {self.features} coefficients ({self.algorithm}). {_kept(self)} What leaves your "
+            f"device is {_sent(self)}. Privacy: epsilon = {self.epsilon:.4g}, which means that nothing you could send "
+            f"is more than e^epsilon = {math.exp(self.epsilon):.3g} times as likely as it would be if you were anybody "
+            f"else{chance}. Protected is {TRUST[self.trust]['protected']}. You must trust "
+            f"{TRUST[self.trust]['must be trusted']}."
+        )
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a round asks: your gradient at this theta, given by its nonzero ``values`` and where they are.
+
+    A question about labels has no theta.
+    """
+
+    task: str
+    round: int
+    at: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, read in _QUESTION_FIELDS.items():
+            object.__setattr__(self, name, read(name, getattr(self, name)))
+        if len(self.at) != len(self.values):
+            raise ValueError(f"at has {len(self.at)} coordinates, values {len(self.values)}; give one value for each")
+        if any(one >= other for one, other in zip(self.at, self.at[1:], strict=False)):
+            raise ValueError("at must list every coordinate once, in increasing order")
+        if not all(self.values):
+            raise ValueError("values has a 0; leave such coordinates out")
+
+    @classmethod
+    def about(cls, task: Task, number: int, theta: Floats) -> Self:
+        """Round ``number`` of ``task``, at ``theta``."""
+        at = np.flatnonzero(theta)
+        return cls(task.fingerprint, number, tuple(at.tolist()), tuple(theta[at].tolist()))
+
+    def theta(self, dimension: int) -> Floats:
+        """The point asked about."""
+        if self.at and self.at[-1] >= dimension:
+            raise ValueError(f"at={self.at[-1]} is no coordinate of the task, which has {dimension}")
+        theta = np.zeros(dimension)
+        theta[list(self.at)] = self.values
+        return theta
+
+    def to_json(self) -> str:
+        return canonical({"format": QUESTION_FORMAT, **{name: getattr(self, name) for name in _QUESTION_FIELDS}})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The question that ``text`` asks, or a ValueError that names the field which is wrong."""
+        return cls(**parsed(text, QUESTION_FORMAT, _QUESTION_FIELDS))
+
+
+# -- words --------------------------------------------------------------------------------------------------------
+
+
+def _kept(task: Task) -> str:
+    within = (
+        "" if task.target_bound is None else f" to the range from {task.target_bound[0]:g} to {task.target_bound[1]:g}"
+    )
+    if task.trust == "local":
+        return f"Your {task.features} numbers are clipped to public bounds{within and f', your target{within}'}."
+    return f"Your label is clipped{within}." if within else f"Your label is one of {len(task.classes or ())} classes."
+
+
+def _sent(task: Task) -> str:
+    release = task.release
+    if isinstance(release, SphereReport):
+        return f"a random direction in {release.dimension} dimensions that only leans towards your part of the gradient"
+    if isinstance(release, HypercubeReport):
+        return (
+            f"the signs of {release.sampled} of {release.dimension} entries of your part of the gradient, made random"
+        )
+    if isinstance(release, ClassReport):
+        return "the number of your row, which is public, and a random class that is only more often yours than another"
+    return f"the number of your row, which is public, and your label with {release.noise} noise"
+
+
+# -- consistency --------------------------------------------------------------------------------------------------
+
+
+def _check_consistent(task: Task) -> None:
+    """The fields against each other."""
+    problem, release = task.problem, task.release
+    if (task.classes is None) != (task.loss == "squared"):
+        raise ValueError(f"classes must list the labels for loss={task.loss!r}, and be null for 'squared' alone")
+    trust: Trust = "local" if task.algorithm == LDPIHT.name else "labels"
+    if task.trust != trust:
+        raise ValueError(f"trust={task.trust!r} must be {trust!r} for algorithm={task.algorithm!r}")
+    if release.question != QUESTIONS[trust]:
+        raise ValueError(f"release is of a {release.question}, the task asks for {QUESTIONS[trust]}")
+    if release.times != task.rounds or (trust == "labels" and task.rounds > 1):
+        raise ValueError(f"rounds={task.rounds} must be the release's times={release.times}, and 1 for labels")
+    if (task.clip is None) != (trust == "labels"):
+        raise ValueError(f"clip={task.clip!r} must be a number for trust='local', and null for trust='labels'")
+    if trust == "local" and (problem.outputs > 1 or getattr(release, "dimension", 0) != problem.dimension):
+        raise ValueError(f"release must have one gradient of the problem's dimension, {problem.dimension}")
+    if trust == "labels" and getattr(release, "classes", None) != (task.classes and len(task.classes)):
+        raise ValueError(f"release must report {'a class of those listed' if task.classes else 'a number'}")
+
+
+def _check_price(task: Task) -> None:
+    """The release by our own books, whatever is stated."""
+    try:
+        size = float(task.randomiser.size)
+    except ArithmeticError:
+        size = math.inf
+    except ValueError as error:
+        raise ValueError(f"release: {error}") from None
+    if not size <= MOST_SIZE:
+        raise ValueError(f"release would magnify what is reported {size:.3g} times, above {MOST_SIZE:g}: it is useless")
+    cost = task.release.cost()
+    if math.isfinite(cost.pure) and task.delta > 0:
+        raise ValueError(f"delta={task.delta!r} must be 0: the release is pure")
+    epsilon, _ = cost.epsilon(task.delta)
+    if not abs(task.epsilon - epsilon) <= SAME * epsilon:
+        raise ValueError(f"epsilon={task.epsilon!r} is stated, but the release costs {epsilon:.6g} at {task.delta=:g}")
+
+
+# -- fields -------------------------------------------------------------------------------------------------------
+
+
+def _feature_bound(name: str, value: Any) -> Any:
+    several = isinstance(value, list | tuple)
+    return list_of(any_number, 1, MOST_FEATURES)(name, value) if several else any_number(name, value)
+
+
+def _labels(name: str, value: Any) -> tuple[Any, ...]:
+    labels: tuple[Any, ...] = list_of(_label, 2, MOST_CLASSES)(name, value)
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{name}={short(value)} lists a label twice")
+    return labels
+
+
+def _label(name: str, value: Any) -> Any:
+    if isinstance(value, str | bool):
+        return value
+    given: float = any_number(name, value)
+    return int(given) if given.is_integer() else given
+
+
+def _release(name: str, value: Any) -> Release:
+    """A release of a kind that people report, whose fields have the types they are declared with."""
+    given = value.to_dict() if isinstance(value, Release) else value
+    kind = given.get("kind") if isinstance(given, Mapping) else None
+    if not isinstance(kind, str) or kind not in REPORTS:
+        raise ValueError(f"{name}={short(given)} must be of a kind that people report: {', '.join(REPORTS)}")
+    declared = {field.name: _NUMBERS[str(field.type)] for field in fields(REPORTS[kind])}
+    if given.keys() != {"kind", *declared}:
+        raise ValueError(f"{name}: fields {short(sorted(given.keys() ^ {'kind', *declared}))} are missing or unknown")
+    clean = {field: read(f"{name}.{field}", given[field]) for field, read in declared.items()}
+    try:
+        return release_from_dict({"kind": kind, **clean})
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _fingerprint(name: str, value: Any) -> str:
+    if not isinstance(value, str) or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
+        raise ValueError(f"{name}={short(value)} must be the fingerprint of a task, 64 hexadecimal digits")
+    return value
+
+
+_NUMBERS: Mapping[str, Reader] = {"int": whole(1, 2**32), "float": number(0.0, 1e300)}
+
+_TASK_FIELDS: Mapping[str, Reader] = {
+    "algorithm": one_of(LOCAL),
+    "trust": one_of(QUESTIONS),
+    "people": whole(1, MOST_PEOPLE),
+    "features": whole(1, MOST_FEATURES),
+    "sparsity": whole(1, MOST_FEATURES),
+    "loss": one_of(("squared", "logistic", "multinomial")),
+    "measurement": one_of(MEASUREMENTS),
+    "feature_bound": maybe(_feature_bound),
+    "row_bound": maybe(any_number),
+    "target_bound": maybe(list_of(any_number, 2, 2)),
+    "intercept": flag,
+    "classes": maybe(_labels),
+    "epsilon": number(1e-6, MOST_EPSILON),
+    "delta": number(0.0, MOST_DELTA),
+    "release": _release,
+    "rounds": whole(1, MOST_ROUNDS),
+    "clip": maybe(number(SMALLEST, LARGEST)),
+}
+
+_QUESTION_FIELDS: Mapping[str, Reader] = {
+    "task": _fingerprint,
+    "round": whole(1, MOST_ROUNDS),
+    "at": list_of(whole(0, MOST_FEATURES), 0, MOST_FEATURES + 1),
+    "values": list_of(any_number, 0, MOST_FEATURES + 1),
+}
