@@ -146,8 +146,11 @@ class Certificate:
         """What dp-accounting's Renyi accountant makes of the same releases: looser than the exact curve, but not ours.
 
         Multipliers are relative to the sensitivity of the certificate's adjacency already, so its own default
-        relation is the right one (its REPLACE_ONE would not double the sensitivity). None without a finite cost.
+        relation is the right one (its REPLACE_ONE would not double the sensitivity). None without a finite cost, and
+        at a delta of 0, where it has no opinion.
         """
+        if self.delta == 0:
+            return None
         from dp_accounting import GaussianDpEvent, ZCDpEvent  # takes seconds to import
         from dp_accounting.rdp import RdpAccountant
 

@@ -32,7 +32,6 @@ class PrivateFit(BaseEstimator):
     adjacency: Any = Adjacency.REPLACE_ONE
     n_public: int | None = None
     hardened: bool = False
-    _dtypes: Any = (np.float64, np.float32)
 
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> Problem:
         """The public facts of a fit."""
@@ -107,6 +106,11 @@ class PrivateFit(BaseEstimator):
 
     def _outputs_declared(self) -> int:
         return 1
+
+    @property
+    def _dtypes(self) -> Any:
+        """The kinds of numbers that are taken as they are."""
+        return [np.float64, np.float32]
 
     def _bounds(self) -> Bounds:
         feature = self.feature_bound

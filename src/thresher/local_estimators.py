@@ -26,7 +26,11 @@ class _LocalModel(SparseModel):
     """What the two local front doors share."""
 
     _largest_row: float | None = None
-    _dtypes = "numeric"  # people's records are read block by block, as they are: no copy of all of them as floats
+
+    @property
+    def _dtypes(self) -> Any:
+        """People's records are read block by block, as they are: no copy of all of them as floats."""
+        return super()._dtypes if self._features_are_public else "numeric"
 
     def _algorithm(self, outputs: int) -> LocalAlgorithm:
         return resolve_local(self.algorithm)
@@ -40,7 +44,7 @@ class _LocalModel(SparseModel):
 
     def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...]) -> Any:
         if self._features_are_public:  # then so is the longest row, which bounds the steps if the user states no bound
-            self._largest_row = float(np.sqrt(row_norms(X, squared=True).max())) or 1.0
+            self._largest_row = float(row_norms(X).max()) or 1.0
         try:
             return super()._fit(X, y, assumptions)
         finally:
@@ -50,6 +54,15 @@ class _LocalModel(SparseModel):
         if self.feature_bound is None and self.row_bound is None and self._largest_row is not None:
             return Bounds(None, self._largest_row, self._target_range())
         return super()._bounds()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if not self._features_are_public:  # then a table of a few hundred people says next to nothing
+            if tags.regressor_tags is not None:
+                tags.regressor_tags.poor_score = True
+            if tags.classifier_tags is not None:
+                tags.classifier_tags.poor_score, tags.classifier_tags.multi_class = True, False
+        return tags
 
 
 class LocalSparseRegressor(_LocalModel, RegressorModel):

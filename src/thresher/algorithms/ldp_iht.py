@@ -57,8 +57,8 @@ class LDPIHT:
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         if problem.outputs > 1:
             raise ValueError(
-                f"algorithm='ldp-iht' tells two classes apart, not {problem.outputs}: a gradient for each would be "
-                "reported; use algorithm='label-ldp-iht' if the features are public"
+                "Only binary classification is supported. algorithm='ldp-iht' would have to report a gradient for each "
+                f"of {problem.outputs} classes; use algorithm='label-ldp-iht' if the features are public"
             )
         name = chosen_randomiser(self.randomiser, problem, budget.epsilon)
         error = report_error(name, problem, budget.epsilon)

@@ -39,6 +39,9 @@ VECTOR_RANDOMISERS: Mapping[str, Callable[[int, float], Sphere | Hypercube]] = M
 def best_vector_randomiser(dimension: int, epsilon: float, row_norm: float, entry_norm: float) -> str:
     """The name of the randomiser with the least error on vectors of l2 norm at most ``row_norm`` whose entries have
     public bounds of l2 norm ``entry_norm`` together. A rule of public constants, not of data."""
+    for name, norm in (("row_norm", row_norm), ("entry_norm", entry_norm)):
+        if not norm >= 0:
+            raise ValueError(f"{name}={norm!r} must not be negative")
     ball = Sphere.best(dimension, epsilon).second_moment * row_norm**2
     cube = Hypercube.best(dimension, epsilon).second_moment / dimension * entry_norm**2
     return "priv-unit" if ball < cube else "sampled-signs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from thresher.budget import is_whole
-from thresher.randomisers.checks import check_dimension, check_epsilon
+from thresher.randomisers.checks import check_dimension, check_epsilon, check_width, numbers
 from thresher.randomness import NoiseSource
 
 __all__ = ["Hypercube", "Signs"]
@@ -20,7 +21,7 @@ __all__ = ["Hypercube", "Signs"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST_SAMPLED = 64  # signs in a report: from about 8 epsilon on, more of them gain next to nothing
+MOST_SAMPLED = 62  # signs in a report: more gain next to nothing, and so many are counted in 64-bit integers
 
 
 class Signs(NamedTuple):
@@ -37,14 +38,15 @@ class Hypercube:
     The coordinates are drawn without looking at the value. Each sampled entry v_j of [-1, 1] becomes a sign, +1 with
     chance (1 + v_j)/2. Of the 2^k sign vectors, k = ``sampled``, each that agrees with those signs at ``agreeing``
     places or more has chance e^epsilon/Z, any other 1/Z. Two chances differ by at most e^epsilon: pure epsilon-LDP,
-    and since reports are whole numbers no rounding can leak. The mean of a reported sign is m times the true one, m
-    the :attr:`pull`, so signs times d/(k m), 0 elsewhere, are unbiased.
+    and reports are whole numbers, in which no low bits of the value can hide. (Above 62 coordinates, vectors of chance
+    below 2^-53 are drawn at that resolution.) The mean of a reported sign is m times the true one, m the :attr:`pull`,
+    so signs times d/(k m), 0 elsewhere, are unbiased.
 
     ``sampled=1`` is one random coordinate with randomised response; all d coordinates with a bare majority are Duchi,
     Jordan and Wainwright (2018) for the l-infinity ball. (With an even number of coordinates their two halves share the
     ties, which are then 1 + e^epsilon times as likely as other vectors; here a tie is no majority.) In between lie
-    Chen, Kairouz and Ozgur (2020): a few coordinates, all of which must agree. For all epsilon below about 8 the best
-    member has less error on vectors of +-1 than any report of the l2 ball.
+    Chen, Kairouz and Ozgur (2020): a few coordinates, all of which must agree. For all epsilon below about 5 the best
+    member has less error on vectors of +-1 than any report of the l2 ball, and little more above.
     """
 
     dimension: int
@@ -75,6 +77,8 @@ class Hypercube:
     @classmethod
     def best(cls, dimension: int, epsilon: float) -> Self:
         """The number of coordinates, and of those that agree, with the least error."""
+        check_dimension(dimension)
+        check_epsilon(epsilon)
         return cls(dimension, epsilon, *_best_cap(min(dimension, MOST_SAMPLED), epsilon))
 
     @cached_property
@@ -94,15 +98,18 @@ class Hypercube:
 
     def randomise(self, values: Floats, noise: NoiseSource) -> Signs:
         """One report for each row of ``values``."""
+        check_width(values, self.dimension)
         at = self._coordinates(len(values), noise)
-        chosen = np.take_along_axis(values, at, axis=1)
+        chosen = numbers(np.take_along_axis(values, at, axis=1))
         true = np.where(noise.uniform(chosen.shape) < (1 + chosen) / 2, 1, -1).astype(np.int8)
-        right = self._right(noise.uniform(len(values)))
+        right = self._right(len(values), noise)
         if self.sampled == 1:
             return Signs(at, np.where(right[:, None] == 1, true, -true))
         # which of the signs are right: each set of that many is as likely as any other
-        ranks = np.argsort(np.argsort(noise.uniform(chosen.shape), axis=1), axis=1)
-        return Signs(at, np.where(ranks < right[:, None], true, -true))
+        lots = noise.uniform(chosen.shape)
+        last = np.take_along_axis(np.sort(lots, axis=1), np.maximum(right - 1, 0)[:, None], axis=1)
+        last[right == 0] = -1.0
+        return Signs(at, np.where(lots <= last, true, -true))
 
     def total(self, reports: Signs) -> Floats:
         """The sum of the reports, an unbiased estimate of the sum of the values."""
@@ -114,7 +121,7 @@ class Hypercube:
 
         The number of agreeing signs is a sum of independent coins, whose law is built up one coordinate at a time.
         """
-        inside = np.clip(value, -1, 1)[reports.at]
+        inside = numbers(value)[reports.at]
         agrees = (1 + reports.signs * inside) / 2
         law = np.zeros((len(agrees), self.sampled + 1))
         law[:, 0] = 1.0
@@ -139,7 +146,8 @@ class Hypercube:
         if self.sampled**2 > self.dimension:  # too many would be drawn twice
             order = np.argpartition(noise.uniform((people, self.dimension)), self.sampled, axis=1)
             return np.sort(order[:, : self.sampled], axis=1)
-        at = np.sort(noise.uniform_integers(self.dimension, people * self.sampled).reshape(people, -1), axis=1)
+        drawn = noise.uniform_integers(self.dimension, people * self.sampled)
+        at = np.sort(drawn.reshape(people, self.sampled), axis=1)
         while True:
             (twice,) = np.nonzero((at[:, 1:] == at[:, :-1]).any(axis=1))
             if twice.size == 0:
@@ -147,13 +155,23 @@ class Hypercube:
             again = noise.uniform_integers(self.dimension, twice.size * self.sampled)
             at[twice] = np.sort(again.reshape(twice.size, -1), axis=1)
 
-    def _right(self, quantiles: Floats) -> Integers:
-        """How many of the reported signs are the true ones."""
-        odds = math.exp(-self.epsilon)
-        weights = self._chances * np.where(np.arange(self.sampled + 1) >= self.agreeing, 1.0, odds)
-        steps = np.cumsum(weights)
-        right: Integers = np.minimum(np.searchsorted(steps, quantiles * steps[-1], side="right"), self.sampled)
-        return right
+    def _right(self, people: int, noise: NoiseSource) -> Integers:
+        """How many of the reported signs are the true ones: enough or not by one coin, then by whole numbers."""
+        odds, share = math.exp(-self.epsilon), float(self._chances[self.agreeing :].sum())
+        enough = noise.uniform(people) >= odds * (1 - share) / (share + odds * (1 - share))  # rounds towards lies
+        cuts = (0, self.agreeing, self.sampled + 1)
+        few, many = (low + self._count(low, high, people, noise) for low, high in itertools.pairwise(cuts))
+        return np.where(enough, many, few)
+
+    def _count(self, low: int, high: int, people: int, noise: NoiseSource) -> Integers:
+        """A number of agreeing signs from ``low`` to below ``high``, less ``low``, all sign vectors equally likely."""
+        if self.sampled <= MOST_SAMPLED:
+            ways = np.cumsum([math.comb(self.sampled, heads) for heads in range(low, high)])
+            count: Integers = np.searchsorted(ways, noise.uniform_integers(int(ways[-1]), people), side="right")
+            return count
+        steps = np.cumsum(self._chances[low:high])
+        count = np.searchsorted(steps, noise.uniform(people) * steps[-1], side="right")
+        return np.minimum(count, high - low - 1)
 
 
 def _coin_counts(coins: int) -> Floats:
@@ -170,7 +188,7 @@ def _pull(chances: Floats, agreeing: int, epsilon: float) -> float:
     inside = chances[agreeing:]
     moment = float(inside @ (2 * np.arange(agreeing, sampled + 1) - sampled)) / sampled
     share = float(inside.sum())
-    return (1 - odds) * moment / (share + odds * (1 - share))
+    return -math.expm1(-epsilon) * moment / (share + odds * (1 - share))
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import betainc, betainccinv, gammaln
 
-from thresher.randomisers.checks import check_dimension, check_epsilon
+from thresher.randomisers.checks import check_dimension, check_epsilon, check_width
 from thresher.randomness import NoiseSource
 
 __all__ = ["Sphere"]
@@ -43,6 +43,8 @@ class Sphere:
         check_epsilon(self.epsilon)
         if not 0 <= self.height < 1:
             raise ValueError(f"height={self.height!r} of the cap must lie from 0 to below 1")
+        if not self.pull > 0:
+            raise ValueError(f"height={self.height!r} leaves no cap in {self.dimension} dimensions; take a lower one")
 
     @classmethod
     def duchi(cls, dimension: int, epsilon: float) -> Self:
@@ -52,13 +54,16 @@ class Sphere:
     @classmethod
     def best(cls, dimension: int, epsilon: float) -> Self:
         """PrivUnit with the cap that gives the least error."""
+        check_dimension(dimension)
+        check_epsilon(epsilon)
         return cls(dimension, epsilon, _best_height(dimension, epsilon))
 
     @cached_property
     def pull(self) -> float:
         """m, the mean of <u, e>: how much of the direction survives."""
         odds = math.exp(-self.epsilon)
-        return (1 - odds) * _cap_moment(self.dimension, self.height) / (self._share * (1 - odds) + odds)
+        gain = -math.expm1(-self.epsilon)
+        return gain * _cap_moment(self.dimension, self.height) / (self._share * gain + odds)
 
     @property
     def size(self) -> float:
@@ -72,6 +77,7 @@ class Sphere:
 
     def randomise(self, values: Floats, noise: NoiseSource) -> Floats:
         """One report for each row of ``values``."""
+        check_width(values, self.dimension)
         directions = self._directions(values, noise)
         latitudes = self._latitudes(noise.uniform(len(values)), noise.uniform(len(values)))
         if self.dimension == 1:
@@ -91,11 +97,11 @@ class Sphere:
 
     def log_density(self, reports: Floats, value: Floats) -> Floats:
         """The log-density of each report for a person who holds ``value``, relative to the uniform law."""
-        norm = float(np.linalg.norm(value))
-        along = reports @ (value / norm if norm > 0 else np.eye(self.dimension)[0]) * self.pull
+        (direction,), (norm,) = _polar(np.atleast_2d(value))
+        along = reports @ direction * self.pull
         odds = math.exp(-self.epsilon)
         up, down = (np.where(side >= self.height, 1.0, odds) for side in (along, -along))
-        tilt = min(norm, 1.0) / 2
+        tilt = float(norm) / 2
         return np.log((0.5 + tilt) * up + (0.5 - tilt) * down) - math.log(self._share * (1 - odds) + odds)
 
     @cached_property
@@ -105,22 +111,30 @@ class Sphere:
 
     def _directions(self, values: Floats, noise: NoiseSource) -> Floats:
         """+-v/||v||, unbiased for v; one outside the ball is brought to its edge, one that is no number counts as 0."""
-        values = np.where(np.isfinite(values), values, 0.0)
-        norms = np.linalg.norm(values, axis=1)
-        values[norms == 0, 0] = 1.0
-        signs = np.where(noise.uniform(len(values)) < (1 + norms) / 2, 1.0, -1.0)
-        values *= (signs / np.where(norms > 0, norms, 1.0))[:, None]
-        return values
+        directions, norms = _polar(values)
+        directions *= np.where(noise.uniform(len(values)) < (1 + norms) / 2, 1.0, -1.0)[:, None]
+        return directions
 
     def _latitudes(self, coins: Floats, quantiles: Floats) -> Floats:
         """<u, e>: inside the cap with the chance that epsilon gives it, and there (or outside) as on the sphere."""
         odds, share = math.exp(-self.epsilon), self._share
-        inside = coins < share / (share * (1 - odds) + odds)
+        inside = coins >= odds * (1 - share) / (share * (1 - odds) + odds)  # rounds towards lies
         if self.dimension == 1:
             return np.where(inside, 1.0, -1.0)
         above = np.where(inside, share * quantiles, share + (1 - share) * quantiles)  # the chance of a larger latitude
         latitudes: Floats = np.sqrt(betainccinv(0.5, (self.dimension - 1) / 2, 2 * np.minimum(above, 1 - above)))
         return np.where(above <= 0.5, latitudes, -latitudes)
+
+
+def _polar(values: Floats) -> tuple[Floats, Floats]:
+    """Directions and norms, the latter at most 1."""
+    directions = np.where(np.isfinite(values), values, 0.0).astype(np.float64)
+    largest = np.abs(directions).max(axis=1)  # divided by it, no square over- or underflows
+    directions[largest == 0, 0] = 1.0
+    directions /= np.where(largest > 0, largest, 1.0)[:, None]
+    lengths = np.linalg.norm(directions, axis=1)
+    directions /= lengths[:, None]
+    return directions, np.minimum(np.minimum(largest, 1.0) * lengths, 1.0)
 
 
 def _cap_share(dimension: int, height: float) -> float:
