@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.algorithms.ball import project
 from thresher.algorithms.defaults import removable_loss, typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
 from thresher.plan import Problem
@@ -28,15 +29,20 @@ SURE = 2.0  # slopes within so many deviations of their noise say nothing
 
 
 def descend_lazily(
-    gradient: Callable[[Floats], Floats], problem: Problem, rounds: int, clip: float, sd: float
+    gradient: Callable[[Floats], Floats],
+    problem: Problem,
+    rounds: int,
+    clip: float,
+    sd: float,
+    ball: float | None = None,
 ) -> Floats:
-    """``rounds`` steps V <- V - step * gradient(H_s(V)) from the origin; the answer is the last H_s(V).
+    """``rounds`` steps V <- V - step * gradient(H_s(V)) from the origin; the answer is the last H_s(V), in a ``ball``.
 
     ``sd`` is the known noise in every coordinate of a gradient. Over the rounds the signal in V grows with their number
     and the noise with its root, so a feature need not stand out of the noise of any single round; H_s drops what the
     noise summed up so far could explain. (Where every round is thresholded, what it drops is lost.)
     """
-    walk = _Walk(problem, rounds, clip, sd)
+    walk = _Walk(problem, rounds, clip, sd, ball)
     for _ in range(rounds):
         walk.step(gradient(walk.model))
     return walk.model
@@ -52,8 +58,8 @@ class _Walk:
     rule) and the steps are shortened alike; a move that used less than half of the slope lengthens them.
     """
 
-    def __init__(self, problem: Problem, rounds: int, clip: float, sd: float) -> None:
-        self.problem, self.sd = problem, sd
+    def __init__(self, problem: Problem, rounds: int, clip: float, sd: float, ball: float | None = None) -> None:
+        self.problem, self.sd, self.ball = problem, sd, ball
         self.hope = HOPE * removable_loss(problem, clip)
         # 1 / (curvature of a coordinate of isotropic rows at the row bound), times 3: clipping flattens the loss
         self.longest = 3 * problem.d / (problem.curvature * problem.row_norm**2)
@@ -74,7 +80,7 @@ class _Walk:
         self.total = self.total - self.steps * gradient
         self.spread += self.steps[0] ** 2
         floor = noise_floor(self.sd * math.sqrt(self.spread), self.problem)
-        self.model = hard_threshold(self.total, self.problem, floor)
+        self.model = project(hard_threshold(self.total, self.problem, floor), self.problem, self.ball)
 
     def _first_steps(self, gradient: Floats) -> Floats:
         """Polyak's, on the energy of the gradient less that of its noise."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip
 from thresher.algorithms.descent import descend, descend_by
+from thresher.algorithms.lazy_descent import descend_lazily
 from thresher.budget import Budget
 from thresher.plan import Plan, Problem
 from thresher.randomisers import VECTOR_RANDOMISERS, Sphere, best_vector_randomiser
@@ -33,10 +34,11 @@ class LDPIHT:
     Guarantee: pure epsilon, sequentially interactive local privacy. Nobody speaks twice and every report is epsilon-LDP
     on a ball or cube whose radius is made real by clipping the residual to [-clip, clip] (erratum E-14).
 
-    ``step=None`` follows the reported gradients (:func:`thresher.algorithms.descent.descend`); a number is the paper's
-    loop. ``ball`` is the radius of the l2 ball of the projection, None for no projection (erratum E-13: the unit ball
-    of the paper excludes the truth of its own experiment). ``randomiser`` is one of
-    :data:`thresher.randomisers.VECTOR_RANDOMISERS`, or "auto": the least error, by public constants.
+    ``step=None`` follows the reported gradients (:func:`thresher.algorithms.descent.descend` or, for classes,
+    :func:`thresher.algorithms.lazy_descent.descend_lazily`); a number is the paper's loop. ``ball`` is the radius of
+    the l2 ball of the projection, None for no projection (erratum E-13: the unit ball of the paper excludes the truth
+    of its own experiment). ``randomiser`` is one of :data:`thresher.randomisers.VECTOR_RANDOMISERS`, or "auto": the
+    least error, by public constants.
     """
 
     iterations: int | None = None
@@ -64,8 +66,9 @@ class LDPIHT:
         error = report_error(name, problem, budget.epsilon)
         rounds = self.iterations or default_rounds(problem, error)
         clip = float(self.clip or residual_clip(problem))
+        step = self.step or ("lazy" if problem.classifies else "secant")
         settings = {
-            "rounds": rounds, "clip": clip, "step": self.step or "secant", "ball": self.ball, "randomiser": name,
+            "rounds": rounds, "clip": clip, "step": step, "ball": self.ball, "randomiser": name,
             "gradient_sd": clip * math.sqrt(error * rounds / problem.n), "measurement": problem.measurement.name,
         }  # fmt: skip
         return Plan(self.name, problem, budget, (report_of(name, problem, budget, rounds),), settings, trust="local")
@@ -79,8 +82,9 @@ class LDPIHT:
 
         if self.step is not None:
             return descend_by(self.step, gradient, problem, report.times, self.ball)
+        loop = descend_lazily if problem.classifies else descend
         sd = vault.plan.settings["gradient_sd"]
-        return descend(gradient, problem, report.times, clip * problem.row_norm, sd, self.ball)
+        return loop(gradient, problem, report.times, clip * problem.row_norm, sd, self.ball)
 
 
 def chosen_randomiser(name: str, problem: Problem, epsilon: float) -> str:
@@ -115,9 +119,9 @@ def report_of(name: str, problem: Problem, budget: Budget, rounds: int) -> Relea
 def default_rounds(problem: Problem, error: float) -> int:
     """More rounds where one of them already shows the signal of s equal coefficients; never more than people.
 
-    A gradient is the curvature of the loss times what the coefficients are off: a quarter for classes.
+    For classes, gradients of all rounds add up before they are thresholded, so that none of them need show anything.
     """
-    if error == 0:
+    if error == 0 or problem.classifies:
         return min(MOST, problem.n)
     signal = problem.curvature * float(problem.entry_bounds[: problem.d].mean())
     ratio = signal * math.sqrt(problem.n / (error * problem.sparsity))
