@@ -120,7 +120,7 @@ def _every(found: dict[str, Any], base: dict[str, Any]) -> tuple[Floats, Floats]
 
 def gradients() -> dict[str, Any]:
     """LDP-IHT: error^2 grows like d and falls like 1/(n epsilon^2), for the default and for the paper's loop."""
-    base = {"n": 200_000, "d": 16, "s": 3, "epsilon": 0.5}
+    base = {"n": 400_000, "d": 16, "s": 3, "epsilon": 0.5}
     axes: dict[str, tuple[float, ...]] = {
         "n": (100_000, 200_000, 400_000, 800_000), "d": (8, 16, 32, 64), "epsilon": (0.25, 0.5, 0.7, 1.0),
     }  # fmt: skip

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -29,6 +30,20 @@ def test_every_example_of_the_auditing_page_shows_what_it_says(code):
     exec(code, names)  # noqa: S102
     (check,) = [check for name, check in EXPECTED.items() if name in names]
     assert check(names)
+
+
+def test_the_examples_of_the_local_page_show_what_they_say():
+    """No seed is set for the noise, as in the page; the largest error of a coefficient in 30 runs of each was .07. The
+    survey of 3000 people is small: it finds the two columns."""
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "local.md").read_text(), flags=re.DOTALL):
+        exec(code, names)  # noqa: S102
+    for name in ("model", "labels", "roots"):
+        assert np.abs(names[name].coef_[[3, 7]] - [0.8, -0.6]).max() < 0.2
+    survey = names["survey"]
+    assert set(survey.support_) == {3, 4}
+    assert survey.certificate_.verify()
+    assert survey.certificate_.trust["model"] == "local"
 
 
 def test_the_third_party_example_at_least_parses_and_says_what_is_missing():
