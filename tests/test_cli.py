@@ -213,7 +213,7 @@ def test_a_privacy_warning_is_shown_in_one_line(folder, tmp_path):
 
 def test_audit_prints_the_bound_and_says_what_it_means(tmp_path):
     report = tmp_path / "audit.html"
-    args = ["audit", "label-noise-printed", "--runs", "400", "--seed", "0", "--jobs", "1", "--report", str(report)]
+    args = ["audit", "label-ldp-iht-printed", "--runs", "400", "--seed", "0", "--jobs", "1", "--report", str(report)]
     result = CliRunner().invoke(app, args)
     assert result.exit_code == 0, result.output
     assert "DISPROVED" in result.stdout

@@ -101,4 +101,4 @@ LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "multin
 
 def loss_of(name: str, measurement: Measurement = LINEAR) -> Loss:
     """The loss of this name; the squared one of a non-linear measurement is :class:`Measured`."""
-    return LOSSES[name] if measurement is LINEAR else Measured(measurement)
+    return LOSSES[name] if measurement == LINEAR else Measured(measurement)

@@ -65,7 +65,7 @@ class Problem:
         object.__setattr__(self, "intercept", bool(self.intercept))
         if (self.loss == "multinomial") != (self.outputs > 1):
             raise ValueError(f"outputs={self.outputs} with loss={self.loss!r}: several outputs are for 'multinomial'")
-        if self.measurement is not LINEAR and self.loss != "squared":
+        if self.measurement != LINEAR and self.loss != "squared":
             raise ValueError(f"measurement={self.measurement.name!r} is for targets that are numbers, not for classes")
         if self.sparsity > self.d:
             raise ValueError(
@@ -125,7 +125,7 @@ class Problem:
     @property
     def target_centre(self) -> float:
         """The public midpoint of the target range, taken off the targets when an intercept can give it back."""
-        if self.bounds.target is None or not self.intercept or self.measurement is not LINEAR:
+        if self.bounds.target is None or not self.intercept or self.measurement != LINEAR:
             return 0.0  # what a non-linear measurement takes off cannot be given back
         return sum(self.bounds.target) / 2
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from slopes import slope
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.accounting import gaussian_epsilon, gaussian_mu
-from thresher.algorithms import LabelLasso, LabelLDPIHT
+from thresher.algorithms import LDPIHT, LabelLasso, LabelLDPIHT
 from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.budget import Budget
 from thresher.clipping import Bounds
@@ -97,6 +97,12 @@ def test_classes_are_randomised_responses(loss, outputs):
 def test_bad_hyper_parameters_are_refused_by_name_value_and_remedy(kind, change, budget, words):
     with pytest.raises(ValueError, match=words):
         kind(**change).plan(problem_of(), budget)
+
+
+@pytest.mark.parametrize("kind", [*ALGORITHMS, LDPIHT])
+def test_that_somebody_takes_part_cannot_be_hidden(kind):
+    with pytest.raises(ValueError, match="adjacency='add-remove': a report hides what a record holds"):
+        kind().plan(problem_of(), Budget(1.0, 0.0, "add-remove"))
 
 
 def test_what_classes_cannot_have_is_refused():

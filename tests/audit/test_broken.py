@@ -6,14 +6,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.audit.broken import FreeSign, QuietNoise, Rerun, Unclipped
+from thresher.audit.broken import (
+    FreeSign,
+    QuietLabels,
+    QuietNoise,
+    QuietReports,
+    Rerun,
+    Twice,
+    Unbounded,
+    Unclipped,
+    UnclippedLabels,
+    quieter,
+)
 from thresher.audit.questions import QUESTIONS
-from thresher.audit.witness import Witness
+from thresher.audit.witness import Witness, witness_of
 from thresher.budget import Budget
 from thresher.plan import Plan
+from thresher.randomisers import Gaussian, Laplace, Piecewise
 from thresher.randomness import NoiseSource
 from thresher.releases import ExactRelease
-from thresher.vaults import CentralVault
+from thresher.vaults import CentralVault, LabelVault, SimulatedVault
 
 CHOICES = ["selection", "votes", "quantile", "vertex"]
 NUMBERS = ["gradient", "restricted-gradient", "moments", "gram", "minimiser", "pure-minimiser", "labels"]
@@ -28,10 +40,6 @@ def vault_of(kind, name, *, noise=None, rows="second"):
 def answer_of(kind, name, **facts):
     with vault_of(kind, name, **facts) as vault:
         return np.atleast_1d(QUESTIONS[name].probe.run(vault))
-
-
-def witness_of(kind):
-    return type("WitnessOf" + kind.__name__, (Witness, kind), {})
 
 
 # -- quiet noise ----------------------------------------------------------------------------------------------------
@@ -204,3 +212,71 @@ def test_broken_copies_answer_numbers_or_choices_they_do_not_break_as_the_sound_
     for kind, name in ((Rerun, "gradient"), (FreeSign, "moments"), (Unclipped, "votes"), (Unclipped, "quantile")):
         sound, broken = (answer_of(each, name, noise=NoiseSource(4)) for each in (CentralVault, kind))
         np.testing.assert_array_equal(np.abs(sound), np.abs(broken))
+
+
+# -- people ---------------------------------------------------------------------------------------------------------
+
+
+VECTORS = ["sphere-report", "hypercube-report"]
+LABELS = ["laplace-report", "piecewise-report", "gaussian-report"]
+
+
+@pytest.mark.parametrize("name", [*VECTORS, *LABELS, "class-report"])
+def test_quiet_reports_cost_a_tenth_part_of_seven_more_than_is_paid(name):
+    """As epsilon/0.7; with Gaussian noise as mu/0.7, hence mu^2/0.49."""
+    release = QUESTIONS[name].probe.release
+    paid, spent = release.cost(), quieter(release).cost()
+    if name == "gaussian-report":
+        assert spent.mu_squared == pytest.approx(paid.mu_squared / 0.49)
+    else:
+        assert spent.pure == pytest.approx(paid.pure / 0.7)
+    assert type(quieter(release)) is type(release)
+
+
+@pytest.mark.parametrize(("name", "kind"), [*((v, QuietReports) for v in VECTORS), ("class-report", QuietLabels)])
+def test_quiet_reports_are_charged_as_planned_and_lie_less(name, kind):
+    with vault_of(kind, name) as vault:
+        QUESTIONS[name].probe.run(vault)
+    assert {answer.release for answer in vault.answers} == {QUESTIONS[name].probe.release}
+    with vault_of(kind.__base__, name) as sound:
+        QUESTIONS[name].probe.run(sound)
+    assert vault.answers[0].scale < sound.answers[0].scale  # unbiased, so what lies less is less blown up
+
+
+@pytest.mark.parametrize("name", ["laplace-report", "gaussian-report"])
+def test_quiet_labels_have_seven_tenths_of_the_noise(name):
+    """With the same random bits."""
+    plain, quiet = (answer_of(kind, name, noise=NoiseSource(5)) for kind in (LabelVault, QuietLabels))
+    np.testing.assert_allclose(quiet - [1, 0], 0.7 * (plain - [1, 0]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_people_who_report_twice_are_charged_once(name):
+    plan = QUESTIONS[name].probe.plan(QUESTIONS[name].pair.problem, Budget(1.0, 1e-5))
+    with vault_of(SimulatedVault, name) as sound, vault_of(Twice, name) as broken:
+        groups = [vault._groups(6, 3) for vault in (sound, broken)]
+        QUESTIONS[name].probe.run(broken)
+    counts = [np.bincount(np.concatenate(each)).tolist() for each in groups]
+    assert counts == [[1] * 6, [2] * 6]
+    assert plan.cost.pure == 2.0
+    assert len(broken.answers) == 2
+
+
+@pytest.mark.parametrize("randomiser", [Laplace(1.0), Gaussian(2.0), Piecewise(1.0)])
+def test_what_lies_beyond_the_range_passes_an_unbounded_randomiser(randomiser):
+    """Inside the range it is as good as the sound one; the density follows it outside."""
+    values = np.array([-3.0, -0.5, 0.7, 1000.0])
+    sound, broken = (each.randomise(values, NoiseSource(0)) for each in (randomiser, Unbounded(randomiser)))
+    np.testing.assert_allclose(broken - sound, [-2, 0, 0, 999], atol=1e-9)
+    for value, inside, one, other in zip(values, np.clip(values, -1, 1), broken, sound, strict=True):
+        density = Unbounded(randomiser).log_density(np.array([one]), value)
+        np.testing.assert_allclose(density, randomiser.log_density(np.array([other]), inside), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_unclipped_labels_come_out_far_beyond_their_range(name):
+    """A thousand times the end of the range, with noise of a few units."""
+    low, high = (answer_of(UnclippedLabels, name, rows=rows)[0] for rows in ("first", "second"))
+    assert low < -900
+    assert high > 900
+    assert np.abs(answer_of(LabelVault, name)[0]) < 100

@@ -163,6 +163,26 @@ def test_the_number_of_processes_changes_nothing():
         assert facts(results[0]) == facts(results[1])
 
 
+@pytest.mark.parametrize("loss", ["logistic", "multinomial"])
+def test_the_number_of_processes_changes_nothing_of_classes(loss):
+    pair = pairs.mirrored_row(loss, n=20)
+    results = [
+        audit(DPIGHT(iterations=3), pair, claimed=(2.0, 1e-3), runs=500, random_state=5, n_jobs=n_jobs)
+        for n_jobs in (1, 2)
+    ]
+    assert facts(results[0]) == facts(results[1])
+
+
+@pytest.mark.parametrize("name", ["minimiser", "class-report"])
+def test_the_number_of_processes_changes_nothing_of_a_question(name):
+    question = QUESTIONS[name]
+    results = [
+        audit(question.probe, question.pair, claimed=question.claim, runs=500, random_state=5, n_jobs=n_jobs)
+        for n_jobs in (1, 2)
+    ]
+    assert facts(results[0]) == facts(results[1])
+
+
 def test_chunks_have_coins_of_their_own_and_never_the_same():
     question = QUESTIONS["gradient"]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5))

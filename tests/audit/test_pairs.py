@@ -170,8 +170,10 @@ NUMBERS = ["gradient", "restricted-gradient", "moments", "gram", "minimiser", "l
 CHOICES = ["selection", "votes", "quantile", "vertex", "signed-vertex"]
 
 
-def test_every_question_is_a_number_or_a_choice_or_the_perturbed_minimiser():
-    assert {*NUMBERS, *CHOICES, "perturbed-minimiser"} == set(QUESTIONS)
+def test_every_question_is_a_number_or_a_choice_or_the_perturbed_minimiser_or_a_report():
+    """Reports are in test_local_witness.py."""
+    central = {name for name, question in QUESTIONS.items() if question.probe.trust == "central"}
+    assert {*NUMBERS, *CHOICES, "perturbed-minimiser"} == central
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -267,6 +269,19 @@ def test_wild_rows_lie_outside_their_bounds_and_are_clipped_to_the_worst_case():
     pair = pairs.mirrored_row()
     assert np.max(np.abs(pair.first[0])) > 100 * pair.problem.bounds.feature
     assert np.max(np.abs(pair.first[1])) > 100 * pair.problem.bounds.target[1]
+
+
+def test_a_label_at_either_end_is_within_its_range():
+    pair = pairs.label_ends(3.0)
+    assert (pair.first[1], pair.second[1]) == pair.problem.bounds.target == (-3.0, 3.0)
+    assert pair.same_features
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array], ids=["dense", "csr"])
+def test_whether_features_are_the_same(form):
+    assert Pair("target", (form(X), Y), (form(X), changed(Y, 3, 0.0))).same_features
+    assert not Pair("row", (form(X), Y), (form(changed(X, 2, 7.0)), Y)).same_features
+    assert not Pair("out", (form(X), Y), (form(X[1:]), Y[1:]), adjacency="add-remove").same_features
 
 
 def test_the_diagonal_row_is_a_unit_vector_and_its_negative():

@@ -1,7 +1,7 @@
 """The privacy loss of a run: a function of what was released, of nothing else, and with the right law."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import combinations, pairwise, permutations
 
 import numpy as np
@@ -9,17 +9,37 @@ import pytest
 from scipy import sparse, stats
 from scipy.integrate import quad
 
-from thresher.algorithms import DPIGHT, DPSLKT, REGISTRY, FrankWolfe, TwoStage, resolve
+from thresher.algorithms import (
+    DPIGHT,
+    DPSLKT,
+    LDPIHT,
+    REGISTRY,
+    FrankWolfe,
+    LabelLasso,
+    LabelLDPIHT,
+    TwoStage,
+    resolve,
+)
 from thresher.audit import Claim, Suspect, audit, pairs
-from thresher.audit.broken import FreeSign, QuietNoise, Rerun, Unclipped
+from thresher.audit.broken import (
+    FreeSign,
+    QuietLabels,
+    QuietNoise,
+    QuietReports,
+    Rerun,
+    Twice,
+    Unclipped,
+    UnclippedLabels,
+)
 from thresher.audit.game import _hear_run
 from thresher.audit.questions import QUESTIONS
-from thresher.audit.witness import Witness, log_chance_of_first, log_chance_of_top
+from thresher.audit.witness import VAULTS, Witness, log_chance_of_first, log_chance_of_top, witness_of
 from thresher.budget import Budget
 from thresher.clipping import Bounds
 from thresher.plan import Problem
+from thresher.randomisers import VECTOR_RANDOMISERS
 from thresher.randomness import NoiseSource
-from thresher.vaults import CentralVault
+from thresher.vaults import CentralVault, LabelVault, SimulatedVault
 
 PRIVATE = [name for name in REGISTRY if name != "ight"]
 LOSSES = ["squared", "logistic"]
@@ -31,7 +51,21 @@ OTHERS = {
     "two-stage, votes": TwoStage(stage_one="votes"),
 }
 VOTES = {"two-stage, votes"}
-ALGORITHMS = {**{name: REGISTRY[name]() for name in PRIVATE}, "auto": resolve("auto"), **OTHERS}
+CENTRAL = {**{name: REGISTRY[name]() for name in PRIVATE}, "auto": resolve("auto"), **OTHERS}
+LOCAL_MODEL = {
+    "ldp-iht": LDPIHT(),
+    **{f"ldp-iht, {name}": LDPIHT(iterations=3, randomiser=name) for name in VECTOR_RANDOMISERS},
+    "label-ldp-iht": LabelLDPIHT(iterations=3),
+}
+REGRESSIONS = {
+    "label-ldp-iht, laplace": LabelLDPIHT(iterations=3, noise="laplace"),
+    "label-ldp-iht, gaussian": LabelLDPIHT(iterations=3, noise="gaussian"),
+    "label-ldp-iht, printed": LabelLDPIHT(iterations=3, calibration="printed"),
+    "label-lasso": LabelLasso(),
+}
+ALGORITHMS = {**CENTRAL, **LOCAL_MODEL}
+CENTRAL_QUESTIONS = ["signed-vertex", "gradient", "labels", "pure-minimiser"]
+LABELS = ["laplace-report", "piecewise-report", "gaussian-report"]
 N, D = 40, 6
 
 
@@ -59,13 +93,19 @@ def with_another_row(X, y):
     return Z, z
 
 
+def neighbour_of(rows, plan):
+    """The same where features are protected; where they are public, only the label is another."""
+    Z, z = with_another_row(*rows)
+    return (rows[0], z) if plan.trust == "labels" else (Z, z)
+
+
 def problem_of(loss, intercept=True):
     bounds = Bounds(feature=1.0, target=(-2.0, 2.0) if loss == "squared" else None)
     return Problem(N, D, 2, loss, bounds, intercept, outputs=3 if loss == "multinomial" else 1)
 
 
-def run(algorithm, plan, rows, noise, script=None, vault=Witness):
-    with vault(*rows, plan, noise, script) as witness:
+def run(algorithm, plan, rows, noise, script=None, vault=None):
+    with (vault or witness_of(VAULTS[plan.trust]))(*rows, plan, noise, script) as witness:
         model = algorithm.run(witness)
     return model, witness
 
@@ -73,12 +113,14 @@ def run(algorithm, plan, rows, noise, script=None, vault=Witness):
 def assert_same_answers(one, other):
     assert len(one.said) == len(other.said) > 0
     for a, b in zip(one.said, other.said, strict=True):
-        np.testing.assert_array_equal(a.answer, b.answer)
+        parts = [said.answer if isinstance(said.answer, (list, tuple)) else [said.answer] for said in (a, b)]
+        for part, same in zip(*parts, strict=True):  # groups are a list of arrays, and signs come with their places
+            np.testing.assert_array_equal(part, same)
         assert a.scale == b.scale
     assert one.answers == other.answers
 
 
-def assert_replayed(algorithm, plan, rows, neighbour, seed=1, vault=Witness, noise=NoiseSource):
+def assert_replayed(algorithm, plan, rows, neighbour, seed=1, vault=None, noise=NoiseSource):
     """A script gives the same answers everywhere and, on the rows it comes from, the same likelihood to the last bit.
 
     So the score of the game, a difference of two likelihoods, is the same number whichever of the two was drawn live.
@@ -106,11 +148,11 @@ def test_a_script_gives_the_same_answers_model_and_likelihood(name, loss, interc
     algorithm, rows = ALGORITHMS[name], some_rows(loss)
     plan = algorithm.plan(problem_of(loss, intercept), Budget(2.0, 1e-3))
     for seed in range(3):
-        live, elsewhere = assert_replayed(algorithm, plan, rows, with_another_row(*rows), seed)
+        live, elsewhere = assert_replayed(algorithm, plan, rows, neighbour_of(rows, plan), seed)
     assert live.log_likelihood != elsewhere.log_likelihood
 
 
-@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in VOTES])
+@pytest.mark.parametrize("name", [name for name in CENTRAL if name not in VOTES])
 @pytest.mark.parametrize("way", [1, -1], ids=["shorter", "longer"])
 def test_a_script_fits_neighbours_with_one_row_more_or_less(name, way):
     """Votes are left out: blocks, which are part of their script, list the rows one by one."""
@@ -118,6 +160,21 @@ def test_a_script_fits_neighbours_with_one_row_more_or_less(name, way):
     plan = ALGORITHMS[name].plan(problem_of("squared"), Budget(2.0, 1e-3, "add-remove"))
     rows, neighbour = ((X, y), (X[1:], y[1:]))[::way]
     assert_replayed(ALGORITHMS[name], plan, rows, neighbour)
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_a_script_gives_the_same_for_labels_that_are_numbers(name):
+    algorithm, rows = REGRESSIONS[name], some_rows("squared")
+    plan = algorithm.plan(problem_of("squared"), Budget(2.0, 1e-3))
+    live, elsewhere = assert_replayed(algorithm, plan, rows, neighbour_of(rows, plan))
+    assert live.log_likelihood != elsewhere.log_likelihood
+
+
+def test_a_script_gives_the_same_for_labels_of_three_classes():
+    algorithm, rows = LabelLDPIHT(iterations=3), some_rows("multinomial")
+    plan = algorithm.plan(problem_of("multinomial"), Budget(2.0, 0.0))
+    live, elsewhere = assert_replayed(algorithm, plan, rows, neighbour_of(rows, plan))
+    assert live.log_likelihood != elsewhere.log_likelihood
 
 
 @pytest.mark.parametrize("name", [*PRIVATE, "auto"])
@@ -138,8 +195,8 @@ def test_votes_with_more_than_two_classes_are_replayed():
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_script_gives_the_same_on_sparse_rows(name):
     X, y = some_rows("squared")
-    Z, z = with_another_row(X, y)
     plan = ALGORITHMS[name].plan(problem_of("squared"), Budget(2.0, 1e-3))
+    Z, z = neighbour_of((X, y), plan)
     assert_replayed(ALGORITHMS[name], plan, (sparse.csr_array(X), y), (sparse.csr_array(Z), z))
 
 
@@ -153,11 +210,16 @@ def test_a_script_gives_the_same_for_every_question(name, way):
         assert_replayed(probe, plan, rows, neighbour, seed)
 
 
-@pytest.mark.parametrize("name", ["signed-vertex", "gradient", "labels", "pure-minimiser"])
-@pytest.mark.parametrize("broken", [Unclipped, FreeSign, Rerun])
+BROKEN = [(name, kind) for name in CENTRAL_QUESTIONS for kind in (Unclipped, FreeSign, Rerun)]
+BROKEN += [("sphere-report", kind) for kind in (QuietReports, Twice)]
+BROKEN += [("hypercube-report", kind) for kind in (QuietReports, Twice)]
+BROKEN += [(name, kind) for name in LABELS for kind in (QuietLabels, UnclippedLabels)] + [("class-report", QuietLabels)]
+
+
+@pytest.mark.parametrize(("name", "broken"), BROKEN)
 def test_a_script_gives_the_same_for_broken_vaults(name, broken):
     probe, pair = QUESTIONS[name].probe, QUESTIONS[name].pair
-    vault = type("WitnessOfBroken", (Witness, broken), {})
+    vault = witness_of(broken)
     plan = probe.plan(pair.problem, Budget(1.0, 1e-5))
     for seed in range(5):
         assert_replayed(probe, plan, pair.first, pair.second, seed, vault)
@@ -232,16 +294,38 @@ class Deaf(CentralVault):
         return answer
 
 
+def deaf(randomiser):
+    """A randomiser of the same kind that gives every value as 1, or as the second class."""
+    kind = type(randomiser)
+    answers = {"randomise": lambda self, values, noise: kind.randomise(self, np.ones_like(values), noise)}
+    return type("Deaf", (kind,), answers)(*(getattr(randomiser, field.name) for field in fields(kind)))
+
+
+class DeafReports(SimulatedVault):
+    def _reporter(self, release, clip):
+        reporter = super()._reporter(release, clip)
+        reporter.randomiser = deaf(reporter.randomiser)
+        return reporter
+
+
+class DeafLabels(LabelVault):
+    def _randomiser(self, release):
+        return deaf(super()._randomiser(release))
+
+
+DEAF = {"central": Deaf, "local": DeafReports, "labels": DeafLabels}
+
+
 def assert_at_chance(right, wrong):
     """False alarm rate: 1e-5 for each call, with a fresh seed."""
     assert stats.binomtest(right, right + wrong).pvalue > 1e-5
 
 
 def assert_signs_at_chance(suspect, plan, pair, runs, seed):
-    """The sign of the score against the coin. Ties, of which there may be few, are left out."""
+    """The sign of the score against the coin. Ties, of which there are not too many, are left out."""
     coins, scores = _hear_run(suspect, plan, pair, runs, seed)
     told = np.array(scores) != 0
-    assert told.sum() >= 0.8 * runs
+    assert told.sum() >= 0.5 * runs
     guesses = (np.array(scores) > 0)[told] == (coins == 1)[told]
     assert_at_chance(int(guesses.sum()), int((~guesses).sum()))
 
@@ -250,9 +334,9 @@ def assert_signs_at_chance(suspect, plan, pair, runs, seed):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_answers_of_noise_alone_leave_the_attacker_at_chance(name, loss):
     """A score that knew the coin from elsewhere would show. False alarm rate with a fresh seed: 1e-5 for each."""
-    suspect, pair = Suspect(ALGORITHMS[name], vault=Deaf), pairs.mirrored_row(loss, n=30)
-    plan = suspect.algorithm.plan(pair.problem, Budget(4.0, 1e-3))
-    assert_signs_at_chance(suspect, plan, pair, 60, 5)
+    algorithm, pair = ALGORITHMS[name], pairs.mirrored_row(loss, n=30 if name in CENTRAL else 3, d=4)
+    plan = algorithm.plan(pair.problem, Budget(4.0, 1e-3))
+    assert_signs_at_chance(Suspect(algorithm, vault=DEAF[plan.trust]), plan, pair, 60, 5)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -263,7 +347,8 @@ def test_answers_of_noise_alone_to_one_question_leave_the_attacker_at_chance(nam
     """
     question = QUESTIONS[name]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5))
-    assert_signs_at_chance(Suspect(question.probe, vault=Deaf, noise=noise), plan, question.pair, 100, 11)
+    vault = DEAF[question.probe.trust]
+    assert_signs_at_chance(Suspect(question.probe, vault=vault, noise=noise), plan, question.pair, 100, 11)
 
 
 def test_an_audit_of_answers_of_noise_alone_finds_nothing():
@@ -283,6 +368,16 @@ def two_loud_rows(loss="squared"):
     if loss == "squared":
         z[0] *= 2
     return replace(pair, name="equal once clipped", first=(Z, z))
+
+
+@pytest.mark.parametrize("name", ["label-ldp-iht", *REGRESSIONS])
+def test_a_label_that_the_clip_makes_equal_has_no_privacy_loss(name):
+    """A thousand times the end of the range, and twice that."""
+    algorithm, pair = (LOCAL_MODEL | REGRESSIONS)[name], pairs.mirrored_row(n=3)
+    X, y = pair.second
+    pair = replace(pair, first=(X, np.append(2 * y[:1], y[1:])))
+    plan = algorithm.plan(pair.problem, Budget(2.0, 1e-3))
+    assert _hear_run(Suspect(algorithm), plan, pair, 20, 3)[1] == [0.0] * 20
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -364,7 +459,11 @@ def test_privacy_losses_of_a_whole_run_have_the_law_of_its_composition():
     assert_law_of_gaussian_losses(coins, np.array(scores), math.sqrt(plan.cost.mu_squared))
 
 
-@pytest.mark.parametrize("name", ["selection", "votes", "quantile", "vertex", "signed-vertex", "pure-minimiser"])
+PURE_REPORTS = ["sphere-report", "hypercube-report", "laplace-report", "piecewise-report", "class-report"]
+CHOICES = ["selection", "votes", "quantile", "vertex", "signed-vertex"]
+
+
+@pytest.mark.parametrize("name", [*CHOICES, "pure-minimiser", *PURE_REPORTS])
 def test_privacy_losses_of_pure_questions_never_exceed_their_claim(name):
     """Without delta the claim is a bound on every single loss, not on an average."""
     question = QUESTIONS[name]

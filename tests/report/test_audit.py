@@ -10,7 +10,7 @@ from thresher.report.audit import audit_page
 
 @pytest.fixture(scope="module")
 def findings():
-    names = ["gradient", "label-noise-printed", "moments-unclipped", "moments-quiet"]
+    names = ["gradient", "label-ldp-iht-printed", "moments-unclipped", "moments-quiet"]
     cases = [case for name in names for case in find_cases(name)]
     return list(audit_cases(cases, runs=200, random_state=0))
 

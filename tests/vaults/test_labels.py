@@ -119,3 +119,27 @@ def test_without_privacy_the_label_itself_is_reported():
     release = ExactRelease(times=1, question="local labels")
     with vault_of([LOW, 0.0, 9.0], release) as vault:
         assert vault.labels(release) + vault.problem.target_centre == pytest.approx([LOW, 0.0, HIGH])
+
+
+@pytest.mark.parametrize(
+    "release", [LaplaceReport(1, 1.0), PiecewiseReport(1, 1.0), GaussianReport(1, 1.0), ClassReport(1, 1.0, 3)]
+)
+def test_a_channel_that_is_not_for_these_classes_is_refused_and_not_charged(release):
+    """A channel for numbers would leave class labels as they are."""
+    with vault_of([0.0, 1.0, 1.0], release, problem_of("logistic")) as vault:
+        with pytest.raises(ValueError, match="is not for the labels of this problem"):
+            vault.labels(release)
+        assert vault.answers == ()
+
+
+def test_a_channel_for_classes_is_refused_for_numbers():
+    release = ClassReport(1, 1.0, 2)
+    with vault_of([0.0, 1.0], release) as vault, pytest.raises(ValueError, match="is not for the labels"):
+        vault.labels(release)
+
+
+def test_a_hardened_source_is_refused_as_reports_have_their_own_grid():
+    release = GaussianReport(1, 1.0)
+    plan = Plan("probe", problem_of(), Budget(math.inf, 0.01), (release,), trust="labels")
+    with pytest.raises(ValueError, match="hardened=True"):
+        LabelVault(np.zeros((3, D)), np.zeros(3), plan, NoiseSource(0, hardened=True))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from thresher.budget import is_whole
+from thresher.budget import Adjacency, Budget, is_whole
 from thresher.plan import Problem
 
 __all__ = [
+    "check_local",
     "check_positive",
     "check_ridge",
     "check_rounds",
@@ -30,6 +31,15 @@ def check_rounds(rounds: int | None, name: str = "iterations") -> None:
     """Refuse a number of rounds that is given but not a whole number of at least 1."""
     if rounds is not None and not (is_whole(rounds) and rounds >= 1):
         raise ValueError(f"{name}={rounds!r} must be a whole number of at least 1, or None for the public default")
+
+
+def check_local(budget: Budget) -> None:
+    """Refuse neighbours that differ in who takes part: everybody sees who reports."""
+    if budget.adjacency is not Adjacency.REPLACE_ONE:
+        raise ValueError(
+            f"adjacency={str(budget.adjacency)!r}: a report hides what a record holds, not that it was sent; "
+            "use 'replace-one'"
+        )
 
 
 def check_ridge(ridge: float) -> None:

@@ -43,7 +43,7 @@ class LabelLasso:
         check_calibration(self.noise, self.calibration)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
-        if problem.classifies or problem.measurement is not LINEAR:
+        if problem.classifies or problem.measurement != LINEAR:
             raise ValueError(
                 "algorithm='label-lasso' fits numbers that a linear model measures; use algorithm='label-ldp-iht' "
                 "for classes and for other measurements"

@@ -6,6 +6,7 @@ import math
 from typing import Any, Protocol, get_args
 
 from thresher.accounting import gaussian_mu
+from thresher.algorithms.defaults import check_local
 from thresher.budget import Budget
 from thresher.clipping import report_sensitivity
 from thresher.plan import Calibration, Plan, Problem
@@ -40,6 +41,7 @@ def check_calibration(noise: str, calibration: str) -> None:
 
 def label_plan(algorithm: LabelAlgorithm, problem: Problem, budget: Budget, settings: dict[str, Any]) -> Plan:
     """One report per person, and the standard deviation it leaves on a label."""
+    check_local(budget)
     notes: tuple[str, ...] = ()
     if algorithm.calibration == "printed" and budget.private:
         report, sd = _printed(problem, budget, algorithm.noise_bound)

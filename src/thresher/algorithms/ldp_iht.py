@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip
+from thresher.algorithms.defaults import check_local, check_positive, check_rounds, residual_clip
 from thresher.algorithms.descent import descend, descend_by
 from thresher.algorithms.lazy_descent import descend_lazily
 from thresher.budget import Budget
@@ -57,6 +57,7 @@ class LDPIHT:
             raise ValueError(f"randomiser={self.randomiser!r} must be one of {names}")
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
+        check_local(budget)
         if problem.outputs > 1:
             raise ValueError(
                 "Only binary classification is supported. algorithm='ldp-iht' would have to report a gradient for each "

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresher.randomness import NoiseSource
-from thresher.vaults import CentralVault
+from thresher.releases import GaussianReport, Release
+from thresher.vaults import CentralVault, LabelVault, SimulatedVault
+from thresher.vaults.people import Reporter
 
-__all__ = ["FreeSign", "QuietNoise", "Rerun", "Unclipped"]
+__all__ = ["FreeSign", "QuietLabels", "QuietNoise", "QuietReports", "Rerun", "Twice", "Unclipped", "UnclippedLabels"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -78,3 +81,72 @@ class Rerun(CentralVault):
             if scores[chosen].max() == scores.max():
                 break
         return chosen, scale
+
+
+# -- the local model ------------------------------------------------------------------------------------------------
+
+
+def quieter(release: Any) -> Release:
+    """A report with the noise of a larger epsilon, or with 0.7 of the noise, than is paid for."""
+    if isinstance(release, GaussianReport):
+        return replace(release, sd_per_sensitivity=QUIET * release.sd_per_sensitivity)
+    return replace(release, epsilon=release.epsilon / QUIET)  # type: ignore[no-any-return]
+
+
+class QuietReports(SimulatedVault):
+    """People randomise their gradients less than is paid for."""
+
+    def _reporter(self, release: Release, clip: float) -> Reporter:
+        return super()._reporter(quieter(release), clip)
+
+
+class QuietLabels(LabelVault):
+    """People randomise their labels less than is paid for."""
+
+    def _randomiser(self, release: Release) -> Any:
+        return super()._randomiser(quieter(release))
+
+
+class Twice(SimulatedVault):
+    """Everybody stands in two groups and reports in both; one report is paid for."""
+
+    def _groups(self, people: int, rounds: int) -> list[Indices]:
+        once = super()._groups(people, rounds)
+        return [np.union1d(group, other) for group, other in zip(once, once[1:] + once[:1], strict=True)]
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """A randomiser that lets pass what lies beyond [-1, 1], where it should have been clipped."""
+
+    randomiser: Any
+
+    @property
+    def size(self) -> float:
+        return float(self.randomiser.size)
+
+    def randomise(self, values: Floats, noise: NoiseSource) -> Floats:
+        reports: Floats = self.randomiser.randomise(values, noise) + _beyond(values)
+        return reports
+
+    def log_density(self, reports: Floats, value: float) -> Floats:
+        beyond = _beyond(np.asarray(value))
+        densities: Floats = self.randomiser.log_density(reports - beyond, value - beyond)
+        return densities
+
+
+def _beyond(values: Floats) -> Floats:
+    return values - np.clip(values, -1, 1)
+
+
+class UnclippedLabels(LabelVault):
+    """Forgets to clip labels, as they enter and before they are randomised."""
+
+    def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
+        return super()._clipped(X, y)[0], y.copy()
+
+    def _units(self, low: float, high: float) -> Floats:
+        return (self._targets + self.problem.target_centre - (low + high) / 2) * (2 / (high - low))
+
+    def _randomiser(self, release: Release) -> Any:
+        return Unbounded(super()._randomiser(release))

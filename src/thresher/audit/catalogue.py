@@ -11,11 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.accounting import gaussian_epsilon
 from thresher.algorithms import (
     DPIGHT,
     DPSLKT,
+    LDPIHT,
     FrankWolfe,
+    LabelLasso,
+    LabelLDPIHT,
     NoisyFrankWolfe,
     OutputPerturbation,
     Peeling,
@@ -23,9 +25,18 @@ from thresher.algorithms import (
     TwoStage,
 )
 from thresher.audit import pairs
-from thresher.audit.broken import FreeSign, QuietNoise, Rerun, Unclipped
+from thresher.audit.broken import (
+    FreeSign,
+    QuietLabels,
+    QuietNoise,
+    QuietReports,
+    Rerun,
+    Twice,
+    Unclipped,
+    UnclippedLabels,
+)
 from thresher.audit.claims import Claim
-from thresher.audit.errata import CoordinateLaplace, PrintedLabelNoise
+from thresher.audit.errata import CoordinateLaplace
 from thresher.audit.game import AuditResult, Suspect, audit
 from thresher.audit.membership import MembershipResult, membership
 from thresher.audit.pairs import Pair
@@ -81,7 +92,7 @@ class Finding:
 
 def catalogue() -> list[Case]:
     """Algorithms, single questions, formulas as printed, and broken copies of the questions."""
-    return [*_algorithms(), *_questions(), *_printed(), *_broken()]
+    return [*_algorithms(), *_local_algorithms(), *_questions(), *_printed(), *_broken(), *_broken_reports()]
 
 
 def find_cases(name: str) -> list[Case]:
@@ -172,6 +183,30 @@ def _algorithms() -> list[Case]:
     return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 
+def _local_algorithms() -> list[Case]:
+    """One person or two: the attacker sees every report by itself, so a crowd hides nobody. Three columns: no ties."""
+    row, person = pairs.mirrored_row(n=2, d=3), pairs.mirrored_row(n=1, d=3)
+    label, classes = pairs.mirrored_row(n=2, d=1, sparsity=1), pairs.mirrored_row("logistic", n=1, d=3)
+    three_classes = pairs.mirrored_row("multinomial", n=2)
+    one, two = Claim(1.0), Claim(2.0)
+    cases: list[tuple[Any, Pair, Claim, int]] = [
+        (LDPIHT(), row, one, 10_000),
+        (LDPIHT(iterations=1), classes, one, 10_000),
+        (LDPIHT(randomiser="duchi-l2", iterations=1), person, one, 10_000),
+        (LDPIHT(randomiser="duchi-linf", iterations=1), person, one, 10_000),
+        (LDPIHT(randomiser="priv-unit"), row, two, 5_000),
+        (LDPIHT(randomiser="one-coordinate"), row, two, 5_000),
+        (LDPIHT(randomiser="sampled-signs"), row, two, 5_000),
+        (LabelLDPIHT(noise="piecewise", iterations=5), label, one, 10_000),
+        (LabelLDPIHT(noise="laplace", iterations=5), label, two, 5_000),
+        (LabelLDPIHT(noise="gaussian", iterations=5), label, GAUSSIAN, 10_000),
+        (LabelLDPIHT(iterations=5), classes, one, 10_000),
+        (LabelLDPIHT(iterations=5), three_classes, two, 5_000),
+        (LabelLasso(), label, two, 5_000),
+    ]
+    return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
+
+
 def _questions() -> list[Case]:
     more = {"selection": 30_000, "votes": 6_000}  # selection: of all choices, the one that most algorithms rest on
     cases = [
@@ -198,13 +233,13 @@ def _printed() -> list[Case]:
     )
     remark, corollary = DPIGHT(calibration="printed"), DPIGHT(calibration="printed", printed_constant=1.0)
     loose, usual, labels, vector = Claim(10.0, 0.01), Claim(2.0, 0.01), Claim(1.0, 1e-3), Claim(0.5)
-    label_noise = PrintedLabelNoise(labels.epsilon, labels.delta)
+    label_noise = LabelLDPIHT(calibration="printed", noise_bound=0.05)
     n, d = diagonal.first[0].shape
     laplace = CoordinateLaplace(vector.epsilon, gradient_sensitivity(1.0, n, diagonal.adjacency))
     exactly = {
         "E-1": _planned_epsilon(remark, row, loose),
         "E-2": _planned_epsilon(corollary, row, usual),
-        "E-12": gaussian_epsilon(float(np.ptp([ends.first[1], ends.second[1]])) / label_noise.sd, labels.delta),
+        "E-12": _planned_epsilon(label_noise, ends, labels),
         "E-22": math.sqrt(d) * vector.epsilon,
     }
     cases: list[tuple[str, Any, Pair, Claim, int, str]] = [
@@ -216,7 +251,7 @@ def _printed() -> list[Case]:
             "E-15: too little noise for so large an epsilon, but more than counts can show",
         ),
         (
-            "label-noise-printed", label_noise, replace(ends, score=_only), labels, 2_000,
+            "label-ldp-iht-printed", label_noise, ends, labels, 500,
             "E-12: noise for the range of the regression's noise, not of the labels",
         ),
         (
@@ -238,7 +273,7 @@ def _planned_epsilon(algorithm: Any, pair: Pair, claim: Claim) -> float:
 
 def _broken() -> list[Case]:
     """Each break of the questions it concerns. Free signs of choices are those of vertices of an l1 ball."""
-    quiet = [name for name in QUESTIONS if name != "signed-vertex"]
+    quiet = [name for name, item in QUESTIONS.items() if item.probe.trust == "central" and name != "signed-vertex"]
     unclipped = [name for name in quiet if name not in ("votes", "quantile")]
     choices = ["selection", "votes", "quantile", "vertex", "signed-vertex"]
     signed = ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels", "signed-vertex"]
@@ -252,13 +287,25 @@ def _broken() -> list[Case]:
     return cases
 
 
+def _broken_reports() -> list[Case]:
+    """Broken copies of people. Unclipped labels that are numbers alone can escape.
+
+    A class is one of a list. A gradient that was not clipped leaves only its direction or its signs: whatever vector a
+    person holds, the randomiser's law of a report is one of those that are within e^epsilon of each other.
+    """
+    vectors, labels = (
+        [name for name, item in QUESTIONS.items() if item.probe.trust == trust] for trust in ("local", "labels")
+    )
+    cases = [_broken_case(name, "quiet", {"vault": QuietReports}, 2_000) for name in vectors]
+    cases += [_broken_case(name, "quiet", {"vault": QuietLabels}, 2_000) for name in labels]
+    cases += [_broken_case(name, "twice", {"vault": Twice}, 1_000) for name in vectors]
+    numbers = [name for name in labels if name != "class-report"]
+    return cases + [_broken_case(name, "unclipped", {"vault": UnclippedLabels}, 500) for name in numbers]
+
+
 def _broken_case(name: str, how: str, parts: dict[str, Any], runs: int) -> Case:
     item: Question = QUESTIONS[name]
     return Case(f"{name}-{how}", "broken", Suspect(item.probe, **parts), item.pair, item.claim, runs, how)
-
-
-def _only(outcome: Floats) -> float:
-    return float(outcome[0])
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,17 @@
-"""Mechanisms of the papers that stand alone here: as printed, or as their released code draws them."""
+"""A mechanism of the papers that stands alone here, as its released code draws it."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresher.randomness import NoiseSource
 
-__all__ = ["CoordinateLaplace", "PrintedLabelNoise"]
+__all__ = ["CoordinateLaplace"]
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class PrintedLabelNoise:
-    """Label-LDP-IHT (Wang and Xu 2019, Algorithm 2): y + N(0, sigma^2), sigma^2 = 32 C^2 log(1.25/delta) / epsilon^2.
-
-    C bounds the noise of the regression, not the labels: |y| is up to ||theta||_1 + C (erratum E-12).
-    """
-
-    epsilon: float
-    delta: float
-    noise_bound: float = 0.05  # C of the experiments
-
-    @property
-    def sd(self) -> float:
-        return self.noise_bound * math.sqrt(32 * math.log(1.25 / self.delta)) / self.epsilon
-
-    def __call__(self, X: Any, y: Floats, seed: int) -> Floats:
-        return NoiseSource(seed).gaussian(y, 1.0, self.sd)[0]
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.algorithms import Algorithm, resolve
+from thresher.algorithms import LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_local
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import fresh_clone, in_parallel
-from thresher.audit.witness import witness_of
-from thresher.budget import Budget, PrivacyWarning, is_whole
-from thresher.plan import Plan
+from thresher.audit.witness import VAULTS, witness_of
+from thresher.budget import Adjacency, Budget, PrivacyWarning, is_whole
+from thresher.plan import Plan, Problem
 from thresher.randomness import NoiseSource
-from thresher.vaults import CentralVault
+from thresher.vaults.vault import Vault
 
-__all__ = ["AuditResult", "Event", "Suspect", "audit", "fit_of", "name_of", "suspect_of"]
+__all__ = ["AuditResult", "Event", "Suspect", "audit", "fit_of", "name_of", "plan_of", "suspect_of"]
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.int64]
@@ -43,12 +43,17 @@ GAUSSIAN = "if the release is Gaussian: one mu describes the whole trade-off bet
 class Suspect:
     """An algorithm over a vault of another class, or with noise from elsewhere: a copy to be tested.
 
-    ``noise`` makes a noise source from a seed, or from None.
+    ``vault`` is by default the one that the algorithm's plan trusts; ``noise`` makes a noise source from a seed, or
+    from None.
     """
 
-    algorithm: Algorithm
-    vault: type[CentralVault] = CentralVault
+    algorithm: Algorithm | LocalAlgorithm
+    vault: type[Vault] | None = None
     noise: Callable[[int | None], NoiseSource] = NoiseSource
+
+    def witness(self, plan: Plan) -> Any:
+        """The vault with an auditor's ear."""
+        return witness_of(self.vault or VAULTS[plan.trust])
 
 
 @dataclass(frozen=True)
@@ -130,9 +135,10 @@ def audit(
     ----------
     target : algorithm, estimator, or function
         An algorithm (its name, or an instance from :mod:`thresher.algorithms`) is planned for ``pair.problem`` and the
-        claimed budget, and attacked with all its answers in view: the score is the privacy loss itself. An estimator is
-        cloned, seeded through its ``random_state`` and fitted; what is seen is ``coef_`` and ``intercept_``. A function
-        is called as ``target(X, y, seed)`` and may return any number or array of a fixed size.
+        claimed budget, and attacked with all its answers in view, in the local model with every single report: the
+        score is the privacy loss itself. An estimator is cloned, seeded through its ``random_state`` and fitted; what
+        is seen is ``coef_`` and ``intercept_``. A function is called as ``target(X, y, seed)`` and may return any
+        number or array of a fixed size.
     pair : Pair
         Neighbouring data sets; see :mod:`thresher.audit.pairs`.
     claimed : Budget, (epsilon, delta) or epsilon
@@ -157,7 +163,8 @@ def audit(
     play: Callable[..., tuple[Bits, list[Any]]]
     arguments: tuple[Any, ...]
     if suspect is not None:
-        plan = _planned(suspect, pair, claim)
+        plan = plan_of(suspect, _problem_of(pair), claim, pair.adjacency)
+        _check_neighbours(plan, pair)
         play, arguments = _hear_run, (suspect, plan, pair)
         gaussian = claim.delta > 0 and math.isfinite(plan.cost.mu_squared) if gaussian is None else gaussian
     else:
@@ -200,7 +207,7 @@ def _play(
 
 def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | None) -> tuple[Bits, list[float]]:
     """Coins and, for each run, how much more likely the second data set makes everything that was answered."""
-    vault, noise = witness_of(suspect.vault), suspect.noise(seed)
+    vault, noise = suspect.witness(plan), suspect.noise(seed)
     coins = noise.uniform_integers(2, runs)
     scores = []
     for coin in coins:
@@ -313,14 +320,35 @@ def suspect_of(target: Any, outputs: int = 1) -> Suspect | None:
     algorithm = suspect.algorithm
     if isinstance(algorithm, type) or not (isinstance(algorithm, str) or hasattr(algorithm, "run")):
         return None
+    if name_of(suspect) in LOCAL:
+        return replace(suspect, algorithm=resolve_local(algorithm))
     return replace(suspect, algorithm=resolve(algorithm, outputs))
 
 
-def _planned(suspect: Suspect, pair: Pair, claim: Claim) -> Plan:
+def plan_of(suspect: Suspect, problem: Problem, claim: Claim, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> Plan:
+    """The suspect's plan for what is claimed.
+
+    A pure claim about noise that has no pure guarantee is planned with the least delta there is: counts will tell.
+    """
+    plan = suspect.algorithm.plan
+    try:
+        return plan(problem, Budget(claim.epsilon, claim.delta, adjacency))
+    except ValueError:
+        if claim.delta > 0:
+            raise
+        return plan(problem, Budget(claim.epsilon, np.finfo(float).tiny, adjacency))
+
+
+def _check_neighbours(plan: Plan, pair: Pair) -> None:
+    """Where features are public, they are no secret."""
+    if plan.trust == "labels" and not pair.same_features:
+        raise ValueError(f"pair {pair.name!r}: {plan.algorithm} takes features for public; replace a label alone")
+
+
+def _problem_of(pair: Pair) -> Problem:
     if pair.problem is None:
         raise ValueError(f"pair {pair.name!r} has no problem: give the public facts an algorithm is planned for")
-    budget = Budget(claim.epsilon, claim.delta or np.finfo(float).tiny, pair.adjacency)
-    return suspect.algorithm.plan(pair.problem, budget)
+    return pair.problem
 
 
 def fit_of(target: Any) -> Callable[..., Any]:

@@ -18,8 +18,8 @@ from scipy import sparse
 
 from thresher.audit.bounds import one_run_epsilon_lower
 from thresher.audit.claims import Claim
-from thresher.audit.game import AuditResult, Event, Suspect, fit_of, name_of, suspect_of
-from thresher.audit.witness import Said, witness_of
+from thresher.audit.game import AuditResult, Event, Suspect, fit_of, name_of, plan_of, suspect_of
+from thresher.audit.script import Said
 from thresher.budget import Adjacency, Budget, PrivacyWarning, is_whole
 from thresher.plan import Plan, Problem
 from thresher.progress import progress_bar
@@ -50,8 +50,8 @@ def one_run(
     Parameters
     ----------
     target : algorithm, estimator or function
-        As for :func:`~thresher.audit.audit`. Of an algorithm every noisy number is heard, of the others only the model:
-        coefficients and, last, the intercept.
+        As for :func:`~thresher.audit.audit`. Of an algorithm every noisy number is heard, in the local model every
+        report; of the others only the model: coefficients and, last, the intercept.
     problem : Problem
         Public facts; ``problem.n`` counts the real rows and the canaries.
     canaries : (X, y)
@@ -71,8 +71,11 @@ def one_run(
     )
     whole = (stacked, np.concatenate([np.asarray(y, dtype=float), np.where(coins == 1, targets, mirrored)]))
     if suspect is not None:
-        plan = suspect.algorithm.plan(problem, Budget(claim.epsilon, claim.delta or np.finfo(float).tiny))
-        scores = _heard(suspect, plan, whole, (X, y), (rows, targets, mirrored), noise, verbose)
+        plan = plan_of(suspect, problem, claim)
+        if plan.trust == "central":
+            scores = _heard(suspect, plan, whole, (X, y), (rows, targets, mirrored), noise, verbose)
+        else:
+            scores = _overheard(suspect, plan, whole, (targets, mirrored), noise)
     else:
         scores = _seen(fit_of(target), whole, (rows, targets, mirrored), int(noise.uniform_integers(2**31, 1)[0]))
     order = np.argsort(scores, kind="stable")
@@ -118,7 +121,7 @@ def _heard(
     questions put to a vault that holds nothing but that row, with the public n unchanged. For averages, which add up
     over rows, this is the log-likelihood ratio of the canary's coin, up to what the other canaries add.
     """
-    witness = witness_of(suspect.vault)
+    witness = suspect.witness(plan)
     with witness(*whole, plan, noise) as live:
         suspect.algorithm.run(live)
 
@@ -136,6 +139,25 @@ def _heard(
             own, other = (values(rows[[i]], side[[i]]) for side in (targets, mirrored))
             scores[i] = sum(float(s @ (a - b)) for s, a, b in zip(surprises, own, other, strict=True))
             advance()
+    return scores
+
+
+def _overheard(
+    suspect: Suspect, plan: Plan, whole: tuple[Any, Floats], sides: tuple[Floats, Floats], noise: NoiseSource
+) -> Floats:
+    """For each canary, how much more likely its own target makes its report than the mirrored one.
+
+    People report independently of each other, so the likelihoods of all canaries are had from one replay for each side.
+    """
+    witness, (X, y) = suspect.witness(plan), whole
+    with witness(X, y, plan, noise) as live:
+        suspect.algorithm.run(live)
+    likelihoods, count = [], len(sides[0])
+    for side in sides:
+        with witness(X, np.concatenate([y[:-count], side]), plan, noise, script=live.said) as vault:
+            suspect.algorithm.run(vault)
+        likelihoods.append(vault.by_person[-count:])
+    scores: Floats = likelihoods[0] - likelihoods[1]
     return scores
 
 

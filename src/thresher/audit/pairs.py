@@ -62,6 +62,12 @@ class Pair:
         else:
             self._check_removed()
 
+    @property
+    def same_features(self) -> bool:
+        """Whether only targets differ."""
+        X, Z = (sparse.csr_array(rows[0]) for rows in (self.first, self.second))
+        return bool(X.shape == Z.shape and (X != Z).nnz == 0)
+
     def _check_replaced(self) -> None:
         counts = [len(y) for _, y in (self.first, self.second)]
         if counts[0] != counts[1] or self.first[0].shape != self.second[0].shape:
@@ -193,7 +199,8 @@ def ballots(d: int = 8) -> Pair:
 def label_ends(largest: float) -> Pair:
     """Erratum E-12: one person's label at either end of its range, which that person alone randomises."""
     X = np.ones((1, 1))
-    return Pair("label ends", (X, np.array([-largest])), (X, np.array([largest])))
+    problem = Problem(1, 1, 1, "squared", Bounds(feature=1.0, target=(-largest, largest)), intercept=False)
+    return Pair("label ends", (X, np.array([-largest])), (X, np.array([largest])), problem)
 
 
 def all_ones(n: int = 100, d: int = 104) -> Pair:

@@ -14,24 +14,31 @@ from thresher.audit import pairs
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.budget import Budget
-from thresher.plan import Plan, Problem
+from thresher.plan import Plan, Problem, Trust
 from thresher.polytopes import L1Ball, Polytope
+from thresher.randomisers import Hypercube, Sphere
 from thresher.releases import (
+    ClassReport,
     GaussianGradient,
     GaussianGram,
     GaussianLabels,
     GaussianMinimiser,
     GaussianMoments,
+    GaussianReport,
     GaussianRestrictedGradient,
     GumbelQuantile,
     GumbelSelection,
     GumbelVertex,
     GumbelVotes,
+    HypercubeReport,
     L2LaplaceMinimiser,
+    LaplaceReport,
     PerturbedMinimiser,
+    PiecewiseReport,
     Release,
+    SphereReport,
 )
-from thresher.vaults import CentralVault
+from thresher.vaults import CentralVault, LabelVault, LocalVault
 from thresher.vaults.perturbation import curvature_ratio
 
 __all__ = ["QUESTIONS", "Probe", "Question"]
@@ -47,13 +54,15 @@ class Probe:
 
     name: str
     release: Release
-    ask: Callable[[CentralVault, Release], Any]
+    ask: Callable[[Any, Release], Any]
+    trust: Trust = "central"
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         """The release as it is. Its price is compared with the claim by the test of this file, not by the plan."""
-        return Plan(self.name, problem, Budget(math.inf, budget.delta, budget.adjacency), (self.release,))
+        unlimited = Budget(math.inf, budget.delta, budget.adjacency)
+        return Plan(self.name, problem, unlimited, (self.release,), trust=self.trust)
 
-    def run(self, vault: CentralVault) -> Any:
+    def run(self, vault: Any) -> Any:
         return self.ask(vault, self.release)
 
 
@@ -134,6 +143,15 @@ def _signed_vertex(vault: CentralVault, release: Release) -> Any:
     return vault.vertex(vault.problem.origin(), release, L1Ball(1.0), CLIP)
 
 
+def _reports(vault: LocalVault, release: Release) -> Any:
+    """Two people in two groups, of which both are asked; a person who stood in both would report twice."""
+    return [vault.gradient(vault.problem.origin(), release, CLIP) for _ in range(release.times)]
+
+
+def _labels_reported(vault: LabelVault, release: Release) -> Any:
+    return vault.labels(release)
+
+
 def _perturbed() -> Question:
     """Its price, an RDP curve, is least loose where mu is above 1 and delta is not small."""
     pair = pairs.mirrored_row(n=20, d=1, sparsity=1)
@@ -177,7 +195,35 @@ def _questions() -> dict[str, Question]:
     found |= {
         name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
     }
-    return {**found, "perturbed-minimiser": _perturbed()}
+    return {**found, "perturbed-minimiser": _perturbed(), **_local_questions()}
+
+
+def _local_questions() -> dict[str, Question]:
+    """Reports of one person whose record moves from one end to the other; the second person is there to be left alone.
+
+    Three columns, an odd number: all signs of a corner turn, and no vote among them is a tie.
+    """
+    epsilon, columns = PURE_CLAIM.epsilon, 3
+    row = pairs.mirrored_row(n=2, d=columns, sparsity=1)
+    label, classes = pairs.mirrored_row(n=2, d=1, sparsity=1), pairs.mirrored_row("logistic", n=2, d=1, sparsity=1)
+    ball, cube = Sphere.best(columns, epsilon), Hypercube.best(columns, epsilon)
+    vectors = {
+        "sphere-report": SphereReport(2, epsilon, columns, ball.height),
+        "hypercube-report": HypercubeReport(2, epsilon, columns, cube.sampled, cube.agreeing),
+    }
+    labels = {
+        "laplace-report": (LaplaceReport(1, epsilon), label, PURE_CLAIM),
+        "piecewise-report": (PiecewiseReport(1, epsilon), label, PURE_CLAIM),
+        "gaussian-report": (_gaussian(GaussianReport, GAUSSIAN_CLAIM), label, GAUSSIAN_CLAIM),
+        "class-report": (ClassReport(1, epsilon, 2), classes, PURE_CLAIM),
+    }
+    found = {
+        name: Question(Probe(name, release, _reports, "local"), row, PURE_CLAIM) for name, release in vectors.items()
+    }
+    return found | {
+        name: Question(Probe(name, release, _labels_reported, "labels"), pair, claim)
+        for name, (release, pair, claim) in labels.items()
+    }
 
 
 QUESTIONS = _questions()

@@ -9,34 +9,28 @@ log-likelihoods is the privacy loss of the run, the best score there is (Neyman 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.plan import Plan
+from thresher.audit.local_witness import LabelWitness, LocalWitness
+from thresher.audit.script import Said
+from thresher.plan import Plan, Trust
 from thresher.randomness import NoiseSource
 from thresher.releases import Release
-from thresher.vaults import CentralVault
+from thresher.vaults import CentralVault, LabelVault, SimulatedVault
+from thresher.vaults.vault import Vault
 
-__all__ = ["Said", "Witness", "log_chance_of_first", "log_chance_of_top", "witness_of"]
+__all__ = ["VAULTS", "Witness", "log_chance_of_first", "log_chance_of_top", "witness_of"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 LOG_TIMES = np.arange(-60.0, 6.0, 0.25)  # the trapezoidal rule in log t, whose integrand is analytic
 TIMES = np.exp(LOG_TIMES)
-
-
-@dataclass(frozen=True)
-class Said:
-    """An answer, the scale of its noise and, for numbers, what these rows would have answered without noise."""
-
-    answer: Any
-    scale: float
-    value: Floats | None = None
 
 
 class Witness(CentralVault):
@@ -115,9 +109,22 @@ class Witness(CentralVault):
         self._log_likelihoods.append(log_likelihood)
 
 
-def witness_of(vault: type[CentralVault]) -> Any:
+VAULTS: Mapping[Trust, type[Vault]] = MappingProxyType(
+    {"central": CentralVault, "local": SimulatedVault, "labels": LabelVault}
+)
+"""The vault that a plan is put to, by who sees the rows."""
+
+_WITNESSES: Mapping[type[Vault], Any] = MappingProxyType(
+    {CentralVault: Witness, SimulatedVault: LocalWitness, LabelVault: LabelWitness}
+)
+
+
+def witness_of(vault: type[Vault]) -> Any:
     """A witness that answers as ``vault`` does."""
-    return Witness if vault is CentralVault else type(f"WitnessOf{vault.__name__}", (Witness, vault), {})
+    if vault in _WITNESSES:
+        return _WITNESSES[vault]
+    (witness,) = (heard for kind, heard in _WITNESSES.items() if issubclass(vault, kind))
+    return type(f"WitnessOf{vault.__name__}", (witness, vault), {})
 
 
 def log_chance_of_top(chosen: Indices, scores: Floats) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -73,6 +74,17 @@ def maybe(read: Reader) -> Reader:
     return lambda name, value: None if value is None else read(name, value)
 
 
+def name_of(most: int) -> Reader:
+    """Plain words that cannot be mistaken for a part of the text they are put in."""
+
+    def read(name: str, value: Any) -> str:
+        if not isinstance(value, str) or not re.fullmatch(rf"[A-Za-z0-9 ._-]{{1,{most}}}", value):
+            raise ValueError(f"{name}={short(value)} must be 1 to {most} letters, digits, spaces, dots or dashes")
+        return value
+
+    return read
+
+
 def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{name}={short(value)} must be true or false")
@@ -85,11 +97,11 @@ def canonical(values: dict[str, Any]) -> str:
 
 
 def parsed(text: str, form: str, names: Iterable[str]) -> dict[str, Any]:
-    """The fields of a JSON object that has exactly these, and this format; repeated fields and NaN are refused."""
+    """The fields of a JSON object that has exactly these, and this format, none of them twice."""
     if not isinstance(text, str) or len(text) > MOST_TEXT:
         raise ValueError(f"text must be JSON of at most {MOST_TEXT} characters")
     try:
-        found = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+        found = json.loads(text, object_pairs_hook=_without_repeats)  # NaN is left to the readers, who know the field
     except RecursionError:
         raise ValueError("text is nested too deeply to be JSON of ours") from None
     if not isinstance(found, dict) or found.pop("format", None) != form:
@@ -113,7 +125,3 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError(f"field {short([name for name, _ in pairs])} is given twice")
     return found
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is not a number that JSON knows")

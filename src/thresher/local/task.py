@@ -27,6 +27,7 @@ from thresher.local.strict import (
     flag,
     list_of,
     maybe,
+    name_of,
     number,
     one_of,
     parsed,
@@ -76,6 +77,7 @@ class Task:
     it costs. They are what a person must look at: a task that states an epsilon of 15 honestly is still a bad deal.
     """
 
+    survey: str  # a name of its own for each, or reports to an earlier survey of the same kind would count again
     algorithm: str
     trust: Trust
     people: int  # how many are expected; how many come is another matter
@@ -101,7 +103,7 @@ class Task:
         _check_price(self)
 
     @classmethod
-    def from_plan(cls, plan: Plan, classes: Any = None) -> Self:
+    def from_plan(cls, plan: Plan, survey: str, classes: Any = None) -> Self:
         """The task of a plan of the local model; ``classes`` are the labels of a classification, as numbered."""
         problem, bounds = plan.problem, plan.problem.bounds
         if MEASUREMENTS.get(problem.measurement.name) is not problem.measurement:
@@ -117,9 +119,9 @@ class Task:
         cost = release.cost()
         delta = 0.0 if math.isfinite(cost.pure) else plan.budget.delta
         return cls(
-            algorithm=plan.algorithm, trust=plan.trust, people=problem.n, features=problem.d, sparsity=problem.sparsity,
-            loss=problem.loss, measurement=problem.measurement.name, feature_bound=bounds.feature, row_bound=bounds.row,
-            target_bound=bounds.target, intercept=problem.intercept,
+            survey=survey, algorithm=plan.algorithm, trust=plan.trust, people=problem.n, features=problem.d,
+            sparsity=problem.sparsity, loss=problem.loss, measurement=problem.measurement.name,
+            feature_bound=bounds.feature, row_bound=bounds.row, target_bound=bounds.target, intercept=problem.intercept,
             classes=None if classes is None else np.asarray(classes).tolist(),
             epsilon=cost.epsilon(delta)[0], delta=delta, release=release, rounds=release.times,
             clip=plan.settings.get("clip"),
@@ -158,11 +160,11 @@ class Task:
         """What will be sent, and what that costs, in one paragraph."""
         chance = f", but for a chance of delta = {self.delta:.3g}" if self.delta > 0 else ""
         return (
-            f"You are asked for one report, ever, in a survey of about {self.people} people that fits a model with at "
-            f"most {self.sparsity} of {self.features} coefficients ({self.algorithm}). {_kept(self)} What leaves your "
-            f"device is {_sent(self)}. Privacy: epsilon = {self.epsilon:.4g}, which means that nothing you could send "
-            f"is more than e^epsilon = {math.exp(self.epsilon):.3g} times as likely as it would be if you were anybody "
-            f"else{chance}. Protected is {TRUST[self.trust]['protected']}. You must trust "
+            f"You are asked for one report, ever, in the survey {self.survey!r} of about {self.people} people. It fits "
+            f"a model with at most {self.sparsity} of {self.features} coefficients ({self.algorithm}). {_kept(self)} "
+            f"What leaves your device is {_sent(self)}. Privacy: epsilon = {self.epsilon:.4g}, so that nothing "
+            f"you could send is more than e^epsilon = {math.exp(self.epsilon):.3g} times as likely as it would be if "
+            f"you were anybody else{chance}. Protected is {TRUST[self.trust]['protected']}. You must trust "
             f"{TRUST[self.trust]['must be trusted']}."
         )
 
@@ -245,6 +247,8 @@ def _check_consistent(task: Task) -> None:
     problem, release = task.problem, task.release
     if (task.classes is None) != (task.loss == "squared"):
         raise ValueError(f"classes must list the labels for loss={task.loss!r}, and be null for 'squared' alone")
+    if task.classes is not None and task.target_bound is not None:
+        raise ValueError(f"target_bound={task.target_bound!r} must be null where classes are listed")
     trust: Trust = "local" if task.algorithm == LDPIHT.name else "labels"
     if task.trust != trust:
         raise ValueError(f"trust={task.trust!r} must be {trust!r} for algorithm={task.algorithm!r}")
@@ -274,7 +278,7 @@ def _check_price(task: Task) -> None:
     if math.isfinite(cost.pure) and task.delta > 0:
         raise ValueError(f"delta={task.delta!r} must be 0: the release is pure")
     epsilon, _ = cost.epsilon(task.delta)
-    if not abs(task.epsilon - epsilon) <= SAME * epsilon:
+    if not math.isclose(task.epsilon, epsilon, rel_tol=SAME):  # which is false for a price of infinity
         raise ValueError(f"epsilon={task.epsilon!r} is stated, but the release costs {epsilon:.6g} at {task.delta=:g}")
 
 
@@ -325,6 +329,7 @@ def _fingerprint(name: str, value: Any) -> str:
 _NUMBERS: Mapping[str, Reader] = {"int": whole(1, 2**32), "float": number(0.0, 1e300)}
 
 _TASK_FIELDS: Mapping[str, Reader] = {
+    "survey": name_of(64),
     "algorithm": one_of(LOCAL),
     "trust": one_of(QUESTIONS),
     "people": whole(1, MOST_PEOPLE),

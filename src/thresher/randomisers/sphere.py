@@ -32,6 +32,9 @@ class Sphere:
     ``height=0`` is the half-sphere of Duchi, Jordan and Wainwright (2018). The height that maximises m is PrivUnit
     (Bhowmick et al. 2018) with the parameters that make it the best of all unbiased epsilon-LDP reports in l2 error
     (Asi, Feldman and Talwar 2022); here with the exact law of the sphere in place of their Gaussian limit PrivUnitG.
+
+    Reports are floating-point vectors, whose last bits depend on the value in ways no proof covers: put them on a
+    coarse grid before they leave a device, as :mod:`thresher.local` does.
     """
 
     dimension: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from numpy.typing import NDArray
 
 from thresher.budget import Adjacency, BudgetExceeded
 from thresher.clipping import report_sensitivity
+from thresher.plan import Plan
 from thresher.randomisers import Classes
+from thresher.randomness import NoiseSource
 from thresher.releases import Release
-from thresher.vaults.people import label_randomiser, unit_labels
+from thresher.vaults.people import Unrandomised, label_randomiser, refuse_hardened, unit_labels
 from thresher.vaults.rows import Rows, margins_of
 
 __all__ = ["LabelVault"]
@@ -25,11 +28,18 @@ class LabelVault(Rows):
 
     _reported = False
 
+    def __init__(
+        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
+    ) -> None:
+        refuse_hardened(noise)
+        super().__init__(X, y, plan, noise, watch)
+
     def labels(self, release: Release) -> Floats:
         """Every person's label, randomised by its owner, unbiased. The true ones are dropped."""
         self._open()
-        self._meter.charge(release, "local labels")
         randomiser = self._randomiser(release)
+        self._check_randomiser(randomiser)
+        self._meter.charge(release, "local labels")
         if self.problem.classifies:
             radius, self._targets = 1.0, self._reported_classes(randomiser)
         else:
@@ -65,6 +75,14 @@ class LabelVault(Rows):
         """The channel every label goes through."""
         return label_randomiser(release)
 
+    def _check_randomiser(self, randomiser: Any) -> None:
+        """A channel for numbers takes no classes, and the other way round: what it does not randomise would leak."""
+        if isinstance(randomiser, Unrandomised):  # planned without privacy
+            return
+        classes = randomiser.classes if isinstance(randomiser, Classes) else None
+        if classes != (max(self.problem.outputs, 2) if self.problem.classifies else None):
+            raise ValueError(f"{randomiser!r} is not for the labels of this problem; plan a report that is")
+
     def _units(self, low: float, high: float) -> Floats:
         """The labels as numbers of [-1, 1]."""
         return unit_labels(self._targets + self.problem.target_centre, low, high)
@@ -81,9 +99,9 @@ class LabelVault(Rows):
 
     def _reported_classes(self, randomiser: Any) -> Floats:
         """Unbiased indicators of the classes: of the second of two, or a column for each of more."""
-        if not isinstance(randomiser, Classes):
-            return self._targets
+        if isinstance(randomiser, Unrandomised):
+            return self._targets  # planned without privacy
         two = self.problem.outputs == 1
         classes = self._targets.astype(np.int64) if two else self._targets.argmax(axis=1)
-        indicators = randomiser.indicators(self._randomised(randomiser, classes))
+        indicators: Floats = randomiser.indicators(self._randomised(randomiser, classes))
         return indicators[:, 1] if two else indicators

@@ -13,7 +13,7 @@ from thresher.clipping import report_sensitivity
 from thresher.plan import Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import Release
-from thresher.vaults.people import Crowd, Reporter
+from thresher.vaults.people import Crowd, Reporter, refuse_hardened
 from thresher.vaults.vault import Vault
 
 __all__ = ["LocalVault", "SimulatedVault"]
@@ -54,6 +54,7 @@ class SimulatedVault(LocalVault):
     def __init__(
         self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
     ) -> None:
+        refuse_hardened(noise)
         super().__init__(plan, noise, watch)
         rounds = sum(release.times for release in plan.releases)
         if rounds > len(y):

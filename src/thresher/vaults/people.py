@@ -30,7 +30,15 @@ from thresher.releases import (
     SphereReport,
 )
 
-__all__ = ["Crowd", "Reporter", "label_randomiser", "unit_labels", "vector_randomiser"]
+__all__ = [
+    "Crowd",
+    "Reporter",
+    "Unrandomised",
+    "label_randomiser",
+    "refuse_hardened",
+    "unit_labels",
+    "vector_randomiser",
+]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -82,6 +90,13 @@ def unit_labels(y: Floats, low: float, high: float) -> Floats:
     """Labels of a public range as numbers of [-1, 1]."""
     middle, radius = (low + high) / 2, (high - low) / 2
     return (np.clip(y, low, high) - middle) / radius
+
+
+def refuse_hardened(noise: NoiseSource) -> None:
+    """Reports have a grid of their own (labels, signs) or are rounded where they leave the device; a certificate must
+    not say more."""
+    if noise.hardened:
+        raise ValueError("hardened=True is for noise that a curator adds; reports of the local model take False")
 
 
 class Reporter:

@@ -1,0 +1,317 @@
+"""The other half of a survey: it asks, counts reports, and fits; it never sees a record.
+
+The algorithms are deterministic once the mean reports are known. So the next question is found by *replaying*: the
+algorithm runs from the start on a vault that answers the rounds that are closed from their sums, until it asks what
+nobody has answered yet. There is no second copy of any algorithm, and no thread that waits.
+
+What hostile people can do: lie, each within what a record could have reported, so that a report moves the mean by
+radius * size/people at most; report as often as they have identities, which only the transport can tell (authenticate
+it); and, where rows are public, report for a row that is not theirs before its owner does. Bytes that are no report are
+counted and forgotten. The ids of reports are random and must not be replaced by names of people.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.extmath import row_norms
+
+from thresher.certificate import certify
+from thresher.local.task import Question, Task
+from thresher.local.wire import BadReport, Report, decode, format_of, fresh_id
+from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
+from thresher.plan import Answer, Plan
+from thresher.randomness import NoiseSource
+from thresher.releases import Release
+from thresher.tables import reject_text
+from thresher.vaults import LabelVault, LocalVault
+from thresher.vaults.people import Reporter
+
+__all__ = ["Server"]
+
+Floats = NDArray[np.float64]
+Sum = tuple[int, NDArray[np.int64]]  # of people, and of their units
+
+RANDOMNESS = (
+    "drawn on each person's own device: AES-128 counter mode keyed by its operating system; grid-rounded reports"
+)
+
+
+class Server:
+    """Collects the reports of a survey, round by round, and returns the fitted model.
+
+    ``Server(estimator, people, features)`` asks for gradients: ``people`` are expected in all rounds together, each
+    with ``features`` numbers. ``Server(estimator, X=rows)`` asks the owner of each public row for a label. The
+    estimator is an unfitted :class:`~thresher.LocalSparseRegressor` or :class:`~thresher.LocalSparseClassifier`; it is
+    cloned. More or fewer people may come than were planned for, which changes nothing for privacy; the steps of the fit
+    reckon with the planned number, so a survey that few answer should be planned anew. ``survey`` names it; by default
+    at random, so that reports to one survey never count in another.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        people: int | None = None,
+        features: int | None = None,
+        *,
+        X: Any = None,
+        survey: str | None = None,
+    ) -> None:
+        _check_estimator(estimator)
+        self._model: Any = clone(estimator)
+        self._classes = _declared_classes(estimator)
+        public = self._model._features_are_public
+        if (X is not None, people is not None, features is not None) != (public, not public, not public):
+            raise ValueError(
+                f"algorithm={estimator.algorithm!r} has {'public' if public else 'private'} features: call "
+                f"{'Server(estimator, X=rows)' if public else 'Server(estimator, people, features)'}"
+            )
+        rows = _public_rows(self._model, X) if public else None
+        self._plan = _planned(self._model, rows, people, features)
+        survey = fresh_id(NoiseSource()).hex() if survey is None else survey
+        self.task = Task.from_plan(self._plan, survey, self._classes)
+        self._survey: _Survey = _Labels(self.task, self._plan, rows) if public else _Gradients(self.task, self._plan)
+        self.accepted = 0
+        """Reports that count, in all rounds."""
+        self.rejected: Counter[str] = Counter()
+        """Bytes that do not count, by reason (:data:`thresher.local.wire.REASONS`)."""
+        self._ids: set[bytes] = set()
+        self._rounds: list[int] = []  # accepted in each round that is closed
+        self._lock = threading.Lock()
+        self._advance()
+
+    @property
+    def round(self) -> int:
+        """The number of the current round, from 1."""
+        return len(self._rounds) + 1
+
+    @property
+    def heard(self) -> int:
+        """Reports that count, in the current round."""
+        return self.accepted - sum(self._rounds)
+
+    @property
+    def finished(self) -> bool:
+        return len(self._rounds) == self.task.rounds
+
+    def question(self) -> Question:
+        """What the current round asks, of anybody who has not reported yet."""
+        if self.finished:
+            raise RuntimeError("every round is closed: there is nothing left to ask; call model()")
+        return Question.about(self.task, self.round, self._theta)
+
+    def receive(self, data: bytes) -> bool:
+        """Whether ``data`` is a report that counts. Never raises, whatever the bytes."""
+        with self._lock:
+            try:
+                report = decode(data, self.task)
+                if report.round != self.round:
+                    raise BadReport("round")
+                if report.id in self._ids:
+                    raise BadReport("replayed")
+                self._survey.take(report)
+            except BadReport as error:
+                self.rejected[error.reason] += 1
+                return False
+            self._ids.add(report.id)
+            self.accepted += 1
+            return True
+
+    def close_round(self) -> None:
+        """End the round: what it heard answers its question. Reports that come later are too late."""
+        with self._lock:
+            if self.finished:
+                raise RuntimeError("every round is closed; call model()")
+            if self.heard == 0:
+                raise RuntimeError(f"round {self.round} has no report yet: wait for at least one before closing it")
+            self._survey.close()
+            self._rounds.append(self.heard)
+            self._advance()
+
+    def model(self) -> Any:
+        """The fitted estimator, with its certificate.
+
+        The certificate's ``n_samples`` is the number of people whose reports are in the model, not the planned one: it
+        is the receipt of what was done, and a survey of a million people which ten answered must not look like one of a
+        million. The plan, in ``plan_`` and in a note, keeps the planned number.
+        """
+        if not self.finished:
+            raise RuntimeError(f"round {self.round} of {self.task.rounds} is open: close it first")
+        note = f"planned for {self.task.people} people; reports accepted by round: {', '.join(map(str, self._rounds))}"
+        heard = replace(_with_people(self._plan, self.accepted), notes=(*self._plan.notes, note))
+        certificate = certify(heard, self._answers, RANDOMNESS, ())
+        if not certificate.verify():
+            raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
+        model = clone(self._model)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self._model, name):
+                setattr(model, name, getattr(self._model, name))
+        model._keep(self._theta, self._plan)
+        if self._classes is not None:
+            model.classes_ = self._classes
+        model.plan_, model.algorithm_, model.certificate_ = self._plan, self._plan.algorithm, certificate
+        return model
+
+    def _advance(self) -> None:
+        """Run the algorithm as far as the answers go: to the next question, or to the end."""
+        try:
+            self._theta, self._answers = self._survey.run(self._model._algorithm(self._plan.problem.outputs))
+        except _Pending as pending:
+            self._theta = pending.theta
+
+
+class _Pending(Exception):  # noqa: N818  (not an error)
+    """The algorithm asks what nobody has answered yet."""
+
+    def __init__(self, theta: Floats) -> None:
+        super().__init__()
+        self.theta = theta
+
+
+class _Survey(Protocol):
+    """What is kept of reports: sums, or the reported labels of public rows."""
+
+    def take(self, report: Report) -> None: ...
+
+    def close(self) -> None: ...
+
+    def run(self, algorithm: Any) -> tuple[Floats, tuple[Answer, ...]]:
+        """The model and how it was answered, or :class:`_Pending`."""
+        ...
+
+
+class _Gradients:
+    """The sum of the reports of each round, in exact whole numbers; no single report is kept."""
+
+    def __init__(self, task: Task, plan: Plan) -> None:
+        self._task, self._plan = task, plan
+        self._sums: list[Sum] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self._people, self._total = 0, np.zeros(self._task.problem.dimension, dtype=np.int64)
+
+    def take(self, report: Report) -> None:
+        self._total += report.units
+        self._people += 1
+
+    def close(self) -> None:
+        self._sums.append((self._people, self._total))
+        self._begin()
+
+    def run(self, algorithm: Any) -> tuple[Floats, tuple[Answer, ...]]:
+        with _Replay(self._plan, self._task, self._sums) as vault:
+            return algorithm.run(vault), vault.answers
+
+
+class _Labels:
+    """The reported label of each public row; rows whose owner says nothing are left out."""
+
+    def __init__(self, task: Task, plan: Plan, X: Any) -> None:
+        self._task, self._plan, self._X = task, plan, X
+        self._units = np.zeros((task.people, 1), dtype=np.int64)
+        self._heard = np.zeros(task.people, dtype=bool)
+        self._closed = False
+
+    def take(self, report: Report) -> None:
+        if self._heard[report.row]:
+            raise BadReport("replayed")
+        self._heard[report.row], self._units[report.row] = True, report.units
+
+    def close(self) -> None:
+        self._closed = True
+
+    def run(self, algorithm: Any) -> tuple[Floats, tuple[Answer, ...]]:
+        if not self._closed:
+            raise _Pending(np.zeros(0))
+        (rows,) = np.nonzero(self._heard)
+        plan = _with_people(self._plan, len(rows))
+        reports = format_of(self._task).reports(self._units[rows])
+        with _ReportedLabels(self._X[rows], reports, plan) as vault:
+            return algorithm.run(vault), vault.answers
+
+
+class _Replay(LocalVault):
+    """A local vault whose people reported earlier."""
+
+    def __init__(self, plan: Plan, task: Task, sums: list[Sum]) -> None:
+        super().__init__(plan, NoiseSource())
+        self._task, self._left = task, iter(sums)
+
+    def close(self) -> None:
+        self._left = iter(())
+
+    def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
+        if clip != self._task.clip:
+            raise ValueError(f"clip={clip!r} is not what people were told, {self._task.clip!r}")
+        return super().gradient(theta, release, clip)
+
+    def _reports(self, reporter: Reporter, theta: Floats) -> Iterable[tuple[int, Any]]:
+        heard = next(self._left, None)
+        if heard is None:
+            raise _Pending(theta)
+        people, total = heard
+        return [(people, format_of(self._task).reports(total[None]))]
+
+
+class _ReportedLabels(LabelVault):
+    """A label vault whose labels were randomised by their owners."""
+
+    def __init__(self, X: Any, reports: NDArray[Any], plan: Plan) -> None:
+        outputs = plan.problem.outputs
+        super().__init__(X, np.zeros(len(reports) if outputs == 1 else (len(reports), outputs)), plan, NoiseSource())
+        self._reports = reports
+
+    def _randomised(self, randomiser: Any, values: NDArray[Any]) -> Any:
+        return self._reports
+
+
+def _with_people(plan: Plan, people: int) -> Plan:
+    return replace(plan, problem=replace(plan.problem, n=people))
+
+
+def _check_estimator(estimator: Any) -> None:
+    if not isinstance(estimator, (LocalSparseRegressor, LocalSparseClassifier)):
+        raise TypeError(f"estimator={estimator!r} must be a LocalSparseRegressor or a LocalSparseClassifier")
+    if estimator.random_state is not None:
+        raise ValueError(f"random_state={estimator.random_state!r} must be None: people draw their own noise")
+
+
+def _declared_classes(estimator: Any) -> Any:
+    """The labels of a classifier, which no data is there to be read from."""
+    if isinstance(estimator, LocalSparseRegressor):
+        return None
+    classes = np.unique([] if estimator.classes is None else estimator.classes)
+    if len(classes) < 2:
+        raise ValueError(
+            f"classes={estimator.classes!r}: a server has no data to read the labels from; give at least two, for "
+            "example classes=[0, 1]"
+        )
+    return classes
+
+
+def _public_rows(model: Any, X: Any) -> Any:
+    reject_text(X)
+    rows = model._checked(X, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
+    return sparse.csr_array(rows) if sparse.issparse(rows) else rows
+
+
+def _planned(model: Any, rows: Any, people: int | None, features: int | None) -> Plan:
+    """The plan; where rows are public so is the longest, which bounds the steps if no bound is given."""
+    if rows is None:
+        plan: Plan = model.plan(people, features)
+        model.n_features_in_ = plan.problem.d
+        return plan
+    model._largest_row = float(row_norms(rows).max()) or 1.0
+    try:
+        return model.plan(*rows.shape)  # type: ignore[no-any-return]
+    finally:
+        model._largest_row = None
