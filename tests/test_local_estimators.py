@@ -216,6 +216,14 @@ def test_the_certificate_is_proved_pure_and_says_whom_to_trust(table, algorithm)
     assert ("PUBLIC" in trust["protected"]) == (algorithm != "ldp-iht")
 
 
+@pytest.mark.parametrize("algorithm", ["ldp-iht", "label-ldp-iht"])
+def test_reports_of_classes_are_pure_too(table, algorithm):
+    X, y = table
+    certificate = classifier(algorithm=algorithm, random_state=None).fit(X, (y > 0).astype(int)).certificate_
+    assert (certificate.grade, certificate.epsilon, certificate.delta) == ("proved", 4.0, 0.0)
+    assert certificate.verify().method == "pure composition"
+
+
 def test_a_central_certificate_names_its_curator(table):
     certificate = SparseRegressor(2, feature_bound=1.0, target_bound=2.0).fit(*table).certificate_
     assert certificate.trust["model"] == "central"

@@ -5,6 +5,8 @@ They simulate the people, all in one process; :mod:`thresher.local` has the two 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -42,13 +44,18 @@ class _LocalModel(SparseModel):
     def _vault(self) -> type[LabelVault] | type[SimulatedVault]:
         return LabelVault if self._features_are_public else SimulatedVault
 
-    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...]) -> Any:
-        if self._features_are_public:  # then so is the longest row, which bounds the steps if the user states no bound
-            self._largest_row = float(row_norms(X).max()) or 1.0
+    @contextmanager
+    def _knowing(self, X: Any) -> Iterator[None]:
+        """Where rows are public so is the longest, which bounds the steps if the user states no bound."""
+        self._largest_row = float(row_norms(X).max()) or 1.0
         try:
-            return super()._fit(X, y, assumptions)
+            yield
         finally:
-            self._largest_row = None
+            del self._largest_row
+
+    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...]) -> Any:
+        with self._knowing(X) if self._features_are_public else nullcontext():
+            return super()._fit(X, y, assumptions)
 
     def _bounds(self) -> Bounds:
         if self.feature_bound is None and self.row_bound is None and self._largest_row is not None:
@@ -150,6 +157,8 @@ class LocalSparseClassifier(_LocalModel, ClassifierModel):
     the labels, public; read from the data if they are not given, which the certificate lists as an assumption. More
     than two classes need public features (``algorithm="label-ldp-iht"``).
     """
+
+    delta = 0.0  # every report of a class is pure
 
     def __init__(
         self,

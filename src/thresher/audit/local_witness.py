@@ -28,11 +28,6 @@ Indices = NDArray[np.intp]
 
 IMPOSSIBLE = -1e9  # instead of minus infinity, so that differences of likelihoods are numbers
 
-RESOLUTION = 2.0**-30
-"""Of a log-density. What an audit disproves is a law of real numbers. The last bits of a float know more: a value of 1
-and noise above 2 cannot add up to an odd multiple of 2^-52, and a score that followed those bits would guess by them.
-"""
-
 
 class _Listener:
     """Hears reports or, given a ``script``, repeats those that stand there; adds up each person's log-density.
@@ -61,7 +56,7 @@ class _Listener:
         self.said.append(Said(reports))
         for i, (person, value) in enumerate(zip(people, values, strict=True)):
             (log_density,) = randomiser.log_density(_only(i, reports), value)
-            self.by_person[person] += RESOLUTION * np.rint(max(log_density, IMPOSSIBLE) / RESOLUTION)
+            self.by_person[person] += max(log_density, IMPOSSIBLE)
         return reports
 
 

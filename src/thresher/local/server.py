@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.extmath import row_norms
 
 from thresher.certificate import certify
 from thresher.local.task import Question, Task
@@ -310,8 +309,5 @@ def _planned(model: Any, rows: Any, people: int | None, features: int | None) ->
         plan: Plan = model.plan(people, features)
         model.n_features_in_ = plan.problem.d
         return plan
-    model._largest_row = float(row_norms(rows).max()) or 1.0
-    try:
+    with model._knowing(rows):
         return model.plan(*rows.shape)  # type: ignore[no-any-return]
-    finally:
-        model._largest_row = None

@@ -106,7 +106,7 @@ class Task:
     def from_plan(cls, plan: Plan, survey: str, classes: Any = None) -> Self:
         """The task of a plan of the local model; ``classes`` are the labels of a classification, as numbered."""
         problem, bounds = plan.problem, plan.problem.bounds
-        if MEASUREMENTS.get(problem.measurement.name) is not problem.measurement:
+        if MEASUREMENTS.get(problem.measurement.name) != problem.measurement:
             raise ValueError(
                 "measurement=(f, derivative of f) is a pair of functions, which cannot be sent to people; use one that "
                 f"has a name: {', '.join(map(repr, MEASUREMENTS))}"
