@@ -3,24 +3,27 @@
 Tables in Markdown and, where matplotlib is installed, the figure of docs/local.md. The law is that of the paper; no
 number here was tuned.
 
-Run: ./dev local [errors | labels | gradients | crowd] [--figure FILE]
+Run: ./dev local [errors | labels | gradients | crowd | tables] [--figure FILE]
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import tracemalloc
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+import real
 from slopes import slope
-from thresher import LocalSparseRegressor
+from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LabelLDPIHT
 from thresher.budget import PrivacyWarning
 from thresher.datasets import ldp_law
@@ -69,14 +72,21 @@ def header(*names: str) -> None:
 
 def errors() -> None:
     """Mean squared error of one report, in units of the person's bound: known constants, nothing measured."""
-    d = 100
-    header(f"one report of +-1 vectors, d={d}: error / d^2", *(f"epsilon {e:g}" for e in EPSILONS))
-    for name, make in VECTOR_RANDOMISERS.items():
-        ball = name in ("duchi-l2", "priv-unit")  # its radius is the norm of such a vector, sqrt(d)
-        row(name, *(make(d, e).second_moment * (d if ball else 1) / d**2 for e in EPSILONS))
+    header("one report of +-1 vectors, d=100: error / d^2", *(f"epsilon {e:g}" for e in EPSILONS))
+    for name, points in report_errors(100).items():
+        row(name, *points)
     header("one label at a third of its range: variance", *(f"epsilon {e:g}" for e in EPSILONS))
     row("laplace", *(Laplace(e).variance(1 / 3) for e in EPSILONS))
     row("piecewise", *(Piecewise(e).variance(1 / 3) for e in EPSILONS))
+
+
+def report_errors(d: int) -> dict[str, list[float]]:
+    """The mean squared error of one report of a vector of +-1, over d^2, by randomiser."""
+    radius = {name: d**0.5 if name in ("duchi-l2", "priv-unit") else 1.0 for name in VECTOR_RANDOMISERS}
+    return {
+        name: [make(d, epsilon).second_moment * radius[name] ** 2 / d**2 for epsilon in EPSILONS]
+        for name, make in VECTOR_RANDOMISERS.items()
+    }
 
 
 def labels() -> dict[str, Any]:
@@ -156,8 +166,35 @@ def crowd() -> None:
         row(n, 100, seconds, memory, float(np.linalg.norm(model.coef_ - theta)))
 
 
+def tables() -> None:
+    """Test accuracy on real tables, each row of which plays a person; beside the trivial and the non-private model."""
+    folder = Path(os.environ.get("THRESHER_DATA", ""))
+    if not (folder / "a9a_train.npz").exists():
+        print("\nReal data skipped: set THRESHER_DATA to the folder that holds a9a_train.npz and the other sets.")
+        return
+    names = ("label-ldp-iht", "ldp-iht")
+    header("people x columns, features", "epsilon", *names, "trivial", "IGHT, not private")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        for task_name in ("a9a", "diabetes130", "covtype"):
+            task = real.TASKS[task_name](folder)
+            trivial, exact = task.trivial(), task.score("ight", float("inf"), 0)
+            n, d = task.parts[0].shape
+            for epsilon in (1.0, 4.0):
+                scores = [np.mean([_accuracy(task, name, epsilon, seed) for seed in range(3)]) for name in names]
+                row(f"{task_name}, {n} x {d}, {task.sparsity}", epsilon, *scores, trivial, exact)
+
+
+def _accuracy(task: real.Task, algorithm: str, epsilon: float, seed: int) -> float:
+    X, X_test, y, y_test = task.parts
+    model = LocalSparseClassifier(task.sparsity, epsilon, algorithm=algorithm, random_state=seed, **task.bounds)
+    return float(model.fit(X, y).score(X_test, y_test))
+
+
 def figure(labels_found: dict[str, Any], gradients_found: dict[str, Any], path: str) -> None:
-    """Relative errors against n, d and epsilon: labels above, whole records below."""
+    """Relative errors against n, d and epsilon: labels above, whole records below. On the right the price of soundness
+    on a linear scale, and the error of one report.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -165,16 +202,24 @@ def figure(labels_found: dict[str, Any], gradients_found: dict[str, Any], path: 
 
     plt.rcParams["svg.hashsalt"] = "thresher"
     rows = (("labels private (Label-LDP-IHT)", labels_found), ("records private (LDP-IHT)", gradients_found))
-    canvas, panels = plt.subplots(2, 3, figsize=(10, 5.6), sharey="row", layout="constrained")
+    canvas, panels = plt.subplots(2, 4, figsize=(13, 5.6), layout="constrained")
     for line, (title, found) in zip(panels, rows, strict=True):
-        for panel, axis in zip(line, ("n", "d", "epsilon"), strict=True):
+        for panel, axis in zip(line[:3], ("n", "d", "epsilon"), strict=True):
             values, by_name = found[axis]
             for name, squares in by_name.items():
                 panel.plot(values, np.sqrt(squares.mean(axis=1)), marker="o", label=name)
             panel.set(xscale="log", yscale="log", xlabel={"n": "people", "d": "columns"}.get(axis, axis))
             panel.grid(alpha=0.3)
         line[0].set_ylabel(f"{title}\nrelative error", fontsize=9)
-        line[-1].legend(fontsize=8)
+        line[2].legend(fontsize=8)
+    values, by_name = labels_found["epsilon"]
+    for name, squares in by_name.items():
+        panels[0, 3].plot(values, np.sqrt(squares.mean(axis=1)), marker="o", label=name)
+    panels[0, 3].set(ylim=(0, None), xlabel="epsilon", title="the price of soundness, linear scale")
+    for name, points in report_errors(100).items():
+        panels[1, 3].plot(EPSILONS, points, marker="o", label=name)
+    panels[1, 3].set(xscale="log", yscale="log", xlabel="epsilon", title="error of one report, d=100")
+    panels[1, 3].legend(fontsize=8)
     canvas.savefig(path, metadata={"Date": None})
     print(f"\nwrote {path}")
 
@@ -187,7 +232,13 @@ def main(arguments: list[str]) -> None:
         figure(found["labels"], found["gradients"], path)
 
 
-TABLES: dict[str, Callable[[], Any]] = {"errors": errors, "labels": labels, "gradients": gradients, "crowd": crowd}
+TABLES: dict[str, Callable[[], Any]] = {
+    "errors": errors,
+    "labels": labels,
+    "gradients": gradients,
+    "crowd": crowd,
+    "tables": tables,
+}
 
 if __name__ == "__main__":
     main(sys.argv[1:])
