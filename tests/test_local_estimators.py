@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
+from typer.testing import CliRunner
 
 from thresher import (
     Certificate,
@@ -24,6 +25,7 @@ from thresher import (
 )
 from thresher.algorithms import DPIGHT, LDPIHT, LabelLDPIHT
 from thresher.certificate import combine
+from thresher.cli import app
 from thresher.datasets import ldp_law
 from thresher.vaults import LabelVault, SimulatedVault
 
@@ -129,6 +131,18 @@ def test_a_saved_model_predicts_as_before(tmp_path, table, algorithm):
     assert back.certificate_.to_json() == model.certificate_.to_json()
     back = clone(back).set_params(random_state=0).fit(*table)
     assert back.coef_ == pytest.approx(model.coef_)
+
+
+def test_the_command_line_verifies_a_local_model_and_predicts_with_it(tmp_path, table):
+    rows, y = pd.DataFrame(table[0], columns=list("abcdefgh")), table[1]
+    regressor(random_state=None).fit(rows, y).save(tmp_path / "model.json")
+    shown = CliRunner().invoke(app, ["verify", str(tmp_path / "model.json")])
+    assert shown.exit_code == 0, shown.output
+    assert "each person's own device" in " ".join(shown.output.split())
+    assert "epsilon 4 at delta 0 by pure composition" in " ".join(shown.output.split())
+    rows[:5].to_csv(tmp_path / "rows.csv", index=False)
+    outcome = CliRunner().invoke(app, ["predict", str(tmp_path / "model.json"), str(tmp_path / "rows.csv")])
+    assert outcome.exit_code == 0, outcome.output
 
 
 def test_a_saved_classifier_predicts_as_before(tmp_path, table):

@@ -81,6 +81,7 @@ def show_certificate(certificate: Certificate) -> None:
     grid.add_row("guarantee", f"({epsilon}, {certificate.delta:.3g})-DP, {certificate.adjacency}, {certificate.grade}")
     if certificate.epsilon is None:
         grid.add_row("claimed, not guaranteed", str(certificate.claimed_epsilon))
+    grid.add_row("must be trusted", certificate.trust["must be trusted"])
     grid.add_row("algorithm", certificate.algorithm)
     grid.add_row("composed", certificate.composition)
     kinds: dict[str, list[dict[str, Any]]] = {}
