@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 import real
-from slopes import slope
+from slopes import Cell, slope, squared_error
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LabelLDPIHT
 from thresher.budget import PrivacyWarning
@@ -30,7 +30,6 @@ from thresher.datasets import ldp_law
 from thresher.randomisers import VECTOR_RANDOMISERS, Laplace, Piecewise
 
 Floats = NDArray[np.float64]
-Cell = tuple[int, int, int, float]  # n, d, s, epsilon
 
 DRAWS = 12
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -38,26 +37,10 @@ SOUND, PRINTED = LabelLDPIHT(noise="laplace"), LabelLDPIHT(calibration="printed"
 LABELS = {"piecewise (default)": LabelLDPIHT(), "laplace": SOUND, "printed": PRINTED}
 
 
-def squared_error(algorithm: Any, cell: Cell, seed: int, *, unit: bool) -> float:
-    """||theta - theta*||^2 / ||theta*||^2 of one fit."""
-    n, d, s, epsilon = cell
-    law = ldp_law(n, d, s, unit=unit)
-    X, y, theta = law.draw(seed)
-    delta = 1e-3 if algorithm is PRINTED or getattr(algorithm, "calibration", "") == "printed" else 0.0
-    model = LocalSparseRegressor(
-        s, epsilon, algorithm=algorithm, delta=delta, feature_bound=1.0, target_bound=law.largest_target,
-        fit_intercept=False, random_state=seed,
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        model.fit(X, y)
-    return float(np.sum((model.coef_ - theta) ** 2) / np.sum(theta**2))
-
-
-def squared_errors(algorithm: Any, cells: Sequence[Cell], *, unit: bool = True, draws: int = DRAWS) -> Floats:
+def squared_errors(algorithm: Any, cells: Sequence[Cell]) -> Floats:
     """One row per cell, one column per draw."""
-    tasks = (delayed(squared_error)(algorithm, cell, seed, unit=unit) for cell in cells for seed in range(draws))
-    return np.array(Parallel(n_jobs=2)(tasks)).reshape(len(cells), draws)
+    tasks = (delayed(squared_error)(algorithm, cell, seed) for cell in cells for seed in range(DRAWS))
+    return np.array(Parallel(n_jobs=2)(tasks)).reshape(len(cells), DRAWS)
 
 
 def row(*values: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from slopes import slope
+from slopes import slope, squared_error
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.accounting import gaussian_epsilon, gaussian_mu
 from thresher.algorithms import LDPIHT, LabelLasso, LabelLDPIHT
@@ -211,24 +211,13 @@ ALARM = 3.3  # standard errors: a true exponent is rejected once in a thousand
 
 
 def squared_errors(algorithm, cells):
-    errors = []
-    for n, d, epsilon in cells:
-        law = ldp_law(n, d, S, unit=True)
-        errors.append([])
-        for seed in range(REPLICATES):
-            X, y, theta = law.draw(seed)
-            model = LocalSparseRegressor(
-                S, epsilon, algorithm=algorithm, feature_bound=1.0, target_bound=law.largest_target,
-                fit_intercept=False, random_state=seed,
-            ).fit(X, y)  # fmt: skip
-            errors[-1].append(np.sum((model.coef_ - theta) ** 2))
-    return np.array(errors)
+    return np.array([[squared_error(algorithm, cell, seed) for seed in range(REPLICATES)] for cell in cells])
 
 
 CELLS = {
-    "people": [(n, 30, 2.0) for n in (3_000, 9_000, 27_000)],
-    "epsilon": [(8_000, 30, epsilon) for epsilon in (1.0, 2.0, 4.0)],
-    "columns": [(3_000, d, 2.0) for d in (20, 140, 1000)],
+    "people": [(n, 30, S, 2.0) for n in (3_000, 9_000, 27_000)],
+    "epsilon": [(8_000, 30, S, epsilon) for epsilon in (1.0, 2.0, 4.0)],
+    "columns": [(3_000, d, S, 2.0) for d in (20, 140, 1000)],
 }
 
 
@@ -238,7 +227,7 @@ def test_the_error_follows_the_rate_of_theorem_5():
     measured = {axis: squared_errors(SOUND, cells) for axis, cells in CELLS.items()}
     found = {
         axis: slope(np.array([float(cell[at]) for cell in CELLS[axis]]), measured[axis])
-        for at, axis in ((0, "people"), (2, "epsilon"), (1, "columns"))
+        for at, axis in ((0, "people"), (3, "epsilon"), (1, "columns"))
     }
     assert found["people"].deviates(-1.0) < ALARM
     assert found["epsilon"].deviates(-2.0) < ALARM
@@ -246,7 +235,7 @@ def test_the_error_follows_the_rate_of_theorem_5():
     assert flat - ALARM * found["columns"].error < found["columns"].exponent
     assert found["columns"].exponent < logarithmic + ALARM * found["columns"].error
     cells = [cell for axis in CELLS.values() for cell in axis]
-    rates = np.array([S * math.log(d) / (n * epsilon**2) for n, d, epsilon in cells])
+    rates = np.array([s * math.log(d) / (n * epsilon**2) for n, d, s, epsilon in cells])
     together = slope(rates, np.vstack(list(measured.values())))
     assert together.deviates(1.0) < ALARM
     errors = [together.error, *(found[axis].error for axis in found)]
@@ -255,7 +244,7 @@ def test_the_error_follows_the_rate_of_theorem_5():
 
 def test_soundness_has_a_price_and_piecewise_noise_pays_less_of_it():
     """Fixed seeds; the variances of a label are as 3.85 to 8."""
-    cell = [(8_000, 50, 1.0)]
+    cell = [(8_000, 50, S, 1.0)]
     laplace, piecewise = (squared_errors(algorithm, cell).mean() for algorithm in (SOUND, LabelLDPIHT()))
     assert piecewise < 0.8 * laplace
 
