@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 AUDITING = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "auditing.md").read_text(), flags=re.DOTALL)
 EXPECTED = {
     "sound": lambda r: 1 < r["sound"].epsilon_lower < 2 and r["printed"].epsilon_lower > 4,
+    "reports": lambda r: 0.8 < r["reports"].epsilon_lower < 1,
     "result": lambda r: r["result"].violated and r["result"].epsilon_lower > 1.6,
     "opendp": lambda r: 0.5 < r["opendp"].epsilon_lower < 1.15,
     "leaky": lambda r: r["leaky"].advantage > 0.1 and r["private"].advantage < r["private"].advantage_bound,
