@@ -183,28 +183,51 @@ def figure(labels_found: dict[str, Any], gradients_found: dict[str, Any], path: 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams["svg.hashsalt"] = "thresher"
+    plt.rcParams.update({"svg.hashsalt": "thresher", "font.size": 9, "axes.titlesize": 9})
     rows = (("labels private (Label-LDP-IHT)", labels_found), ("records private (LDP-IHT)", gradients_found))
-    canvas, panels = plt.subplots(2, 4, figsize=(13, 5.6), layout="constrained")
+    canvas, panels = plt.subplots(2, 4, figsize=(13, 6), layout="constrained")
     for line, (title, found) in zip(panels, rows, strict=True):
         for panel, axis in zip(line[:3], ("n", "d", "epsilon"), strict=True):
-            values, by_name = found[axis]
-            for name, squares in by_name.items():
-                panel.plot(values, np.sqrt(squares.mean(axis=1)), marker="o", label=name)
-            panel.set(xscale="log", yscale="log", xlabel={"n": "people", "d": "columns"}.get(axis, axis))
-            panel.grid(alpha=0.3)
-        line[0].set_ylabel(f"{title}\nrelative error", fontsize=9)
+            _plot(panel, found[axis], {"n": "people", "d": "columns"}.get(axis, axis))
+            panel.set_ylim(0.5 * min(_means(found)), 2 * max(_means(found)))
+        line[0].set_ylabel(f"{title}\nrelative error")
         line[2].legend(fontsize=8)
-    values, by_name = labels_found["epsilon"]
-    for name, squares in by_name.items():
-        panels[0, 3].plot(values, np.sqrt(squares.mean(axis=1)), marker="o", label=name)
-    panels[0, 3].set(ylim=(0, None), xlabel="epsilon", title="the price of soundness, linear scale")
+    _plot(panels[0, 3], labels_found["epsilon"], "epsilon", scale="linear")
+    panels[0, 3].set(ylim=(0, None), title="the price of soundness, linear scale")
     for name, points in report_errors(100).items():
-        panels[1, 3].plot(EPSILONS, points, marker="o", label=name)
-    panels[1, 3].set(xscale="log", yscale="log", xlabel="epsilon", title="error of one report, d=100")
+        panels[1, 3].plot(EPSILONS, points, marker="o", markersize=4, label=name)
+    _ticks(panels[1, 3], EPSILONS, "epsilon", "log")
+    panels[1, 3].set_title("error of one report, d=100")
     panels[1, 3].legend(fontsize=8)
     canvas.savefig(path, metadata={"Date": None})
     print(f"\nwrote {path}")
+
+
+def _plot(panel: Any, found: tuple[Sequence[float], dict[str, Floats]], label: str, scale: str = "log") -> None:
+    """Root mean squared errors with one standard error."""
+    values, by_name = found
+    for name, squares in by_name.items():
+        means = squares.mean(axis=1)
+        off = squares.std(axis=1, ddof=1) / np.sqrt(squares.shape[1]) / (2 * np.sqrt(means))
+        panel.errorbar(values, np.sqrt(means), yerr=off, marker="o", markersize=4, capsize=2, label=name)
+    _ticks(panel, values, label, scale)
+
+
+def _ticks(panel: Any, values: Sequence[float], label: str, scale: str) -> None:
+    panel.set(xscale=scale, yscale=scale, xlabel=label)
+    panel.set_xticks(values, [f"{value:,g}" if value < 1e4 else f"{value / 1000:g}k" for value in values])
+    panel.minorticks_off()
+    panel.grid(alpha=0.3)
+
+
+def _means(found: dict[str, Any]) -> list[float]:
+    """All mean errors of a row of panels."""
+    return [
+        float(np.sqrt(mean))
+        for _, by_name in found.values()
+        for squares in by_name.values()
+        for mean in squares.mean(axis=1)
+    ]
 
 
 def main(arguments: list[str]) -> None:

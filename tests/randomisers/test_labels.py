@@ -370,3 +370,14 @@ def test_no_low_bit_of_a_report_tells_the_label(make):
     for bit in range(8):
         odd = [np.mean((steps[label] >> bit) & 1) for label in steps]
         assert abs(odd[0] - odd[1]) < 4.5 * math.sqrt(0.5 / people)
+
+
+# -- analytic Gaussian labels ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+def test_calibrated_gaussian_noise_costs_what_was_asked_for_and_a_little_less_would_not_do(epsilon, delta):
+    noise = Gaussian.calibrated(epsilon, delta)
+    assert epsilon * (1 - 1e-6) < noise.epsilon(delta) <= epsilon
+    assert Gaussian(0.999 * noise.sd).epsilon(delta) > epsilon

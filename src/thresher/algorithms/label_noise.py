@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol, get_args
 
-from thresher.accounting import gaussian_mu
 from thresher.algorithms.defaults import check_local
 from thresher.budget import Budget
 from thresher.clipping import report_sensitivity
@@ -67,8 +66,8 @@ def _proved(problem: Problem, budget: Budget, noise: str) -> tuple[Release, floa
         "laplace": (LaplaceReport(1, budget.epsilon), Laplace(budget.epsilon).variance(TYPICAL)),
     }
     if budget.delta > 0:
-        sd = report_sensitivity(1.0, budget.adjacency) / gaussian_mu(budget.epsilon, budget.delta)
-        options["gaussian"] = (GaussianReport.calibrated(budget, times=1), Gaussian(sd).variance(TYPICAL))
+        noise_of_delta = Gaussian.calibrated(budget.epsilon, budget.delta)
+        options["gaussian"] = (GaussianReport.calibrated(budget, times=1), noise_of_delta.variance(TYPICAL))
     elif noise == "gaussian":
         raise ValueError(
             "noise='gaussian' needs delta above 0, for example delta=1e-6; 'piecewise' and 'laplace' are pure"

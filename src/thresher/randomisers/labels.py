@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.accounting import gaussian_epsilon, gaussian_mu
 from thresher.budget import is_whole
 from thresher.randomisers.checks import check_epsilon, numbers
 from thresher.randomness import NoiseSource
@@ -62,6 +63,15 @@ class Gaussian:
     def __post_init__(self) -> None:
         if not 0 < self.sd < math.inf:
             raise ValueError(f"sd={self.sd!r} must be positive and finite")
+
+    @classmethod
+    def calibrated(cls, epsilon: float, delta: float) -> Self:
+        """The least noise that is (epsilon, delta)-LDP: the analytic Gaussian mechanism (Balle and Wang 2018)."""
+        return cls(RANGE / gaussian_mu(epsilon, delta))
+
+    def epsilon(self, delta: float) -> float:
+        """What a report costs at ``delta``."""
+        return gaussian_epsilon(RANGE / self.sd, delta)
 
     @property
     def size(self) -> float:
