@@ -81,6 +81,14 @@ class Bounds:
             norms.append(self.feature * math.sqrt(d))
         return min(norms)
 
+    @property
+    def target_span(self) -> tuple[float, float]:
+        """The middle and the half-width of the public target range."""
+        if self.target is None:
+            raise ValueError("target_bound=None: there is no public range of the target; give one")
+        low, high = self.target
+        return (low + high) / 2, (high - low) / 2
+
     def entries(self, d: int) -> Floats:
         """What no clipped entry of each of ``d`` columns exceeds in magnitude."""
         feature = np.inf if self.feature is None else np.asarray(self.feature)

@@ -114,7 +114,7 @@ def test_reported_labels_are_those_of_the_simulation(name, monkeypatch):
     (release,) = server._plan.releases
     randomiser = label_randomiser(release)
     if task.classes is None:
-        targets, values = y, unit_labels(y, *task.target_bound)
+        targets, values = y, unit_labels(y, task.problem.bounds)
     else:
         values = np.searchsorted(np.array(task.classes), y)
         targets = values.astype(float) if len(task.classes) == 2 else np.eye(len(task.classes))[values]

@@ -86,7 +86,10 @@ def test_sparse_small_and_float32_records_give_the_values_of_dense_ones():
 
 
 def test_labels_of_a_range_become_numbers_of_the_unit_interval():
-    assert unit_labels(np.array([60.0, 75.0, 90.0, 1e300, -np.inf]), 60.0, 90.0).tolist() == [-1, 0, 1, 1, -1]
+    bounds = Bounds(feature=1.0, target=(60.0, 90.0))
+    assert unit_labels(np.array([60.0, 75.0, 90.0, 1e300, -np.inf]), bounds).tolist() == [-1, 0, 1, 1, -1]
+    with pytest.raises(ValueError, match="target_bound=None"):
+        unit_labels(np.zeros(1), Bounds(feature=1.0))
 
 
 def test_only_reports_have_a_randomiser():

@@ -60,7 +60,6 @@ def _proved(problem: Problem, budget: Budget, noise: str) -> tuple[Release, floa
         classes = max(problem.outputs, 2)
         response = Classes(classes, budget.epsilon)
         return ClassReport(1, budget.epsilon, classes), math.sqrt(response.variance(2 / classes - 1)) / 2
-    radius = _radius(problem)
     options: dict[str, tuple[Release, float]] = {
         "piecewise": (PiecewiseReport(1, budget.epsilon), Piecewise(budget.epsilon).variance(TYPICAL)),
         "laplace": (LaplaceReport(1, budget.epsilon), Laplace(budget.epsilon).variance(TYPICAL)),
@@ -74,7 +73,7 @@ def _proved(problem: Problem, budget: Budget, noise: str) -> tuple[Release, floa
         )
     best = min(options, key=lambda name: options[name][1]) if noise == "auto" else noise
     release, variance = options[best]
-    return release, radius * math.sqrt(variance)
+    return release, problem.bounds.target_span[1] * math.sqrt(variance)
 
 
 def _printed(problem: Problem, budget: Budget, noise_bound: float) -> tuple[Release, float]:
@@ -84,9 +83,4 @@ def _printed(problem: Problem, budget: Budget, noise_bound: float) -> tuple[Rele
     if budget.delta == 0:
         raise ValueError("calibration='printed' needs delta above 0; the paper's experiments have delta=1e-3")
     sd = noise_bound * math.sqrt(32 * math.log(1.25 / budget.delta)) / budget.epsilon
-    return GaussianReport(1, sd / report_sensitivity(_radius(problem), budget.adjacency)), sd
-
-
-def _radius(problem: Problem) -> float:
-    low, high = problem.bounds.target  # type: ignore[misc]  # a squared loss has a target range
-    return (high - low) / 2
+    return GaussianReport(1, sd / report_sensitivity(problem.bounds.target_span[1], budget.adjacency)), sd

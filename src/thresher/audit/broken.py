@@ -145,8 +145,9 @@ class UnclippedLabels(LabelVault):
     def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
         return super()._clipped(X, y)[0], y.copy()
 
-    def _units(self, low: float, high: float) -> Floats:
-        return (self._targets + self.problem.target_centre - (low + high) / 2) * (2 / (high - low))
+    def _units(self) -> Floats:
+        middle, radius = self.problem.bounds.target_span
+        return (self._targets + self.problem.target_centre - middle) / radius
 
     def _randomiser(self, release: Release) -> Any:
         return Unbounded(super()._randomiser(release))

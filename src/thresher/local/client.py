@@ -116,7 +116,7 @@ class Client:
         if task.clip is not None:
             return Reporter(task.problem, task.release, task.clip).report(x, y, theta, noise)
         if task.target_bound is not None:
-            return task.randomiser.randomise(unit_labels(y, *task.target_bound), noise)
+            return task.randomiser.randomise(unit_labels(y, task.problem.bounds), noise)
         return task.randomiser.randomise(y.astype(np.int64), noise)
 
     def __reduce__(self) -> NoReturn:

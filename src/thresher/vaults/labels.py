@@ -43,10 +43,9 @@ class LabelVault(Rows):
         if self.problem.classifies:
             radius, self._targets = 1.0, self._reported_classes(randomiser)
         else:
-            low, high = self.problem.bounds.target  # type: ignore[misc]  # a squared loss has a target range
-            radius, centre = (high - low) / 2, self.problem.target_centre
-            reports = self._randomised(randomiser, self._units(low, high))
-            self._targets = (low + high) / 2 + radius * reports - centre
+            middle, radius = self.problem.bounds.target_span
+            reports = self._randomised(randomiser, self._units())
+            self._targets = middle + radius * reports - self.problem.target_centre
         self._reported = True
         self._record(release, radius, report_sensitivity(radius, Adjacency.REPLACE_ONE), randomiser.size * radius)
         return self._targets.copy()
@@ -83,9 +82,9 @@ class LabelVault(Rows):
         if classes != (max(self.problem.outputs, 2) if self.problem.classifies else None):
             raise ValueError(f"{randomiser!r} is not for the labels of this problem; plan a report that is")
 
-    def _units(self, low: float, high: float) -> Floats:
+    def _units(self) -> Floats:
         """The labels as numbers of [-1, 1]."""
-        return unit_labels(self._targets + self.problem.target_centre, low, high)
+        return unit_labels(self._targets + self.problem.target_centre, self.problem.bounds)
 
     def _randomised(self, randomiser: Any, values: NDArray[Any]) -> Any:
         """Everybody's report."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.budget import Adjacency, BudgetExceeded
-from thresher.clipping import clip_rows, clip_targets, report_sensitivity
+from thresher.clipping import Bounds, clip_rows, clip_targets, report_sensitivity
 from thresher.losses import loss_of
 from thresher.plan import Problem
 from thresher.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Sphere
@@ -86,10 +86,10 @@ def label_randomiser(release: Release) -> Laplace | Piecewise | Gaussian | Class
     raise TypeError(f"{release!r} is no report of a label")
 
 
-def unit_labels(y: Floats, low: float, high: float) -> Floats:
-    """Labels of a public range as numbers of [-1, 1]."""
-    middle, radius = (low + high) / 2, (high - low) / 2
-    return (np.clip(y, low, high) - middle) / radius
+def unit_labels(y: Floats, bounds: Bounds) -> Floats:
+    """Labels, clipped to their public range, as numbers of [-1, 1]."""
+    middle, radius = bounds.target_span
+    return (clip_targets(y, bounds) - middle) / radius
 
 
 def refuse_hardened(noise: NoiseSource) -> None:
