@@ -28,6 +28,7 @@ __all__ = [
     "minimiser_sensitivity",
     "report_sensitivity",
     "residual_limits",
+    "rounded_down",
 ]
 
 Floats = NDArray[np.float64]
@@ -141,13 +142,22 @@ def row_norms(X: Any) -> Floats:
         unit = _row_units(X)
         squares = np.zeros(n)
         for entries in _blocks(X.nnz):  # the squares of all entries at once would take as much memory as X
-            rows = X.indices[entries]
-            squares += np.bincount(rows, (X.data[entries] / unit[rows]) ** 2, minlength=n)
-        return unit * np.sqrt(squares)
+            rows, values = X.indices[entries], X.data[entries].astype(np.float64, copy=False)
+            scaled = values if unit is None else values / unit[rows]
+            squares += np.bincount(rows, scaled * scaled, minlength=n)
+        return np.sqrt(squares) if unit is None else unit * np.sqrt(squares)
     largest = np.max(np.abs(X), axis=1, initial=0.0).astype(np.float64)
     scaled = X / np.where(largest > 0, largest, 1.0)[:, None]
     norms: Floats = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
     return norms
+
+
+def rounded_down(limit: Floats | float, kind: Any) -> NDArray[Any]:
+    """The largest number of this kind, single or double precision, that does not exceed each positive ``limit``."""
+    limit = np.asarray(limit, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        kept: NDArray[Any] = limit.astype(kind)
+    return np.where(kept > limit, np.nextafter(kept, kept.dtype.type(0)), kept)
 
 
 def clip_targets(y: Floats, bounds: Bounds) -> Floats:
@@ -201,17 +211,8 @@ def report_sensitivity(clip: float, adjacency: Adjacency) -> float:
 
 
 def _clip_entries(values: NDArray[Any], limit: Floats | float) -> None:
-    limit = np.asarray(limit, dtype=np.float64)
-    if values.dtype == np.float32:
-        limit = _rounded_down(limit)
+    limit = rounded_down(limit, values.dtype)
     np.clip(values, -limit, limit, out=values)
-
-
-def _rounded_down(limit: Floats) -> NDArray[np.float32]:
-    """The largest number in single precision that does not exceed each limit."""
-    with np.errstate(over="ignore"):
-        single = limit.astype(np.float32)
-    return np.where(single > limit, np.nextafter(single, np.float32(0)), single)
 
 
 def _shrink(norms: Floats, bound: float, kept: type[np.floating[Any]]) -> Floats:
@@ -234,14 +235,11 @@ def _columns_of(X: Any, entries: slice) -> NDArray[np.intp]:
     return np.searchsorted(X.indptr, at, side="right") - 1
 
 
-def _row_units(X: Any) -> Floats:
-    """By what to divide the entries of each row of a CSC matrix so that their squares neither over- nor underflow.
-
-    That is the row's largest entry, and 1 for all rows in the usual case.
-    """
-    units = np.ones(X.shape[0])
+def _row_units(X: Any) -> Floats | None:
+    """By what to divide the entries of each row of a CSC matrix so that their squares neither over- nor underflow: its
+    largest entry. None in the usual case that nothing needs to be done."""
     if all(_has_plain_squares(X.data[entries]) for entries in _blocks(X.nnz)):
-        return units
+        return None
     largest = np.zeros(X.shape[0])
     np.maximum.at(largest, X.indices, np.abs(X.data))
     return np.where(largest > 0, largest, 1.0)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from thresher.clipping import rounded_down
 from thresher.engines.dense import DenseEngine
 from thresher.engines.sparse import SparseEngine
 
@@ -57,4 +58,5 @@ class Engine(Protocol):
 
 def engine_for(X: Any, constant: float) -> Engine:
     """The engine for clipped rows; ``constant`` above 0 appends the column that carries the intercept."""
+    constant = float(rounded_down(constant, X.dtype))
     return SparseEngine.of(X, constant) if issparse(X) else DenseEngine.of(X, constant)

@@ -33,7 +33,7 @@ class DenseEngine:
         return cls(extended)
 
     def product(self, theta: Floats) -> Floats:
-        support = np.flatnonzero(theta if theta.ndim == 1 else theta.any(axis=1))
+        support = np.flatnonzero(theta != 0 if theta.ndim == 1 else theta.any(axis=1))
         if 4 * len(support) > len(theta) and self.X.dtype == np.float64:
             return self.X @ theta
         return self.X[:, support].astype(np.float64, copy=False) @ theta[support]
@@ -57,7 +57,7 @@ class DenseEngine:
         return squares
 
     def gram(self, limits: Floats) -> Floats:
-        scaled = self.X * np.minimum(1.0, limits)[:, None]
+        scaled: Floats = self.X * np.minimum(1.0, limits)[:, None]
         return scaled.T @ scaled
 
     def row_norms(self) -> Floats:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 __all__ = ["compiled"]
 
 try:
-    from thresher.engines import _kernels
+    _loops: Any = import_module("thresher.engines._kernels")
 except ImportError:
-    _kernels = None  # type: ignore[assignment]
-
-_loops: Any = _kernels
+    _loops = None
 
 
 def compiled() -> Any:

@@ -33,7 +33,8 @@ class SparseEngine:
         self._loops = compiled()
         self._n = n
         self._starts = starts
-        self._values, self._rows = _packed(values, rows, n) if self._loops else (values.astype(np.float64), rows)
+        self._values: NDArray[Any] = values if self._loops else values.astype(np.float64, copy=False)
+        self._rows = _packed(rows, n) if self._loops else rows
         blocks = BLOCKS if values.size >= BLOCKS_FROM else 1
         edges = np.searchsorted(starts, np.linspace(0, values.size, blocks + 1))
         edges[0], edges[-1] = 0, len(starts) - 1
@@ -46,7 +47,7 @@ class SparseEngine:
         X = sparse.csc_array(X)
         n, _ = X.shape
         data, indices, starts = X.data, X.indices, X.indptr.astype(np.int64)
-        if data.size and not (0 <= indices.min() and indices.max() < n):
+        if data.size and not (indices.min() >= 0 and indices.max() < n):
             raise ValueError("X: a row number of the sparse matrix is out of range; rebuild the matrix")
         if constant != 0:  # grown in place, so that there are never two copies
             stored = data.size
@@ -62,7 +63,7 @@ class SparseEngine:
         return f"SparseEngine of {self._n} rows and {self.dimension} columns"
 
     def product(self, theta: Floats) -> Floats:
-        support = np.flatnonzero(theta if theta.ndim == 1 else theta.any(axis=1))
+        support = np.flatnonzero(theta != 0 if theta.ndim == 1 else theta.any(axis=1))
         if self._loops is None:
             return np.asarray(self._chosen(support).matrix() @ theta[support])
         if theta.ndim == 2:
@@ -118,6 +119,29 @@ class SparseEngine:
         rows = self.matrix().tocsr()
         return (rows[np.flatnonzero(labels == part)].tocsc() for part in range(count))
 
+    @property
+    def stored(self) -> int:
+        """The number of entries."""
+        return int(self._values.size)
+
+    @property
+    def is_walkable(self) -> bool:
+        """Whether the compiled loops can follow a walk over these rows."""
+        return self._loops is not None and max(self._n, self.dimension) < 2**31
+
+    def by_columns(self) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[np.int64]]:
+        """Values, row numbers, and where each column starts."""
+        return self._values, self._rows.astype(np.uint32, copy=False), self._starts
+
+    def by_rows(self) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[np.int64]]:
+        """Values, column numbers, and where each row starts."""
+        rows = self.matrix().tocsr()
+        return rows.data, rows.indices.astype(np.uint32, copy=False), rows.indptr.astype(np.int64)
+
+    def column_sums(self) -> Floats:
+        """sum_i |x_ij| for each column."""
+        return np.asarray(abs(self.matrix()).sum(axis=0), dtype=np.float64).ravel()
+
     def matrix(self, first: int = 0, last: int | None = None) -> Any:
         """Columns first..last-1 as SciPy's CSC, sharing memory where SciPy can."""
         starts = self._starts[first : (self.dimension if last is None else last) + 1]
@@ -130,13 +154,11 @@ class SparseEngine:
         return sparse.csc_array((self._values[entries], rows, starts), shape=(self._n, len(starts) - 1))
 
 
-def _packed(values: NDArray[Any], rows: NDArray[Any], n: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Entries as the compiled loops take them: single or double precision, row numbers unsigned and short."""
+def _packed(rows: NDArray[Any], n: int) -> NDArray[Any]:
+    """Row numbers as the compiled loops take them: unsigned and short."""
     if n <= SHORT:
-        return values, rows.astype(np.uint16, copy=False)
-    if rows.dtype == np.int32:
-        return values, rows.view(np.uint32)
-    return values, rows
+        return rows.astype(np.uint16, copy=False)
+    return rows.view(np.uint32) if rows.dtype == np.int32 else rows
 
 
 def _grown(entries: NDArray[Any], by: int) -> NDArray[Any]:
