@@ -24,20 +24,20 @@ class Walk:
     def __init__(self, polytope: L1Ball | Simplex | Polytope, problem: Problem, steps: Sequence[float]) -> None:
         self.polytope, self.problem = polytope, problem
         self.scales = np.cumprod(np.append(1.0, 1 - np.asarray(steps)))
-        self._steps = [float(step) for step in steps]
+        self._weights: list[float] = (np.asarray(steps) / self.scales[1:]).tolist()
         self.moves: list[tuple[int, float]] = []
         """The vertices so far, and what each weighs in w."""
-        self._w = problem.origin()
+        self._w, self._summed = problem.origin(), 0
 
     @property
     def theta(self) -> Floats:
-        theta: Floats = self.scales[len(self.moves)] * self._w
+        for vertex, weight in self.moves[self._summed :]:
+            positions, values = self.polytope.entries(vertex, self.problem)
+            self._w[positions] += weight * values
+        self._summed = len(self.moves)
+        theta: Floats = self.scales[self._summed] * self._w
         return theta
 
     def towards(self, vertex: int) -> None:
         """Go on, towards the vertex at this position."""
-        at = len(self.moves)
-        weight = self._steps[at] / float(self.scales[at + 1])
-        positions, values = self.polytope.entries(vertex, self.problem)
-        self._w[positions] += weight * values
-        self.moves.append((vertex, weight))
+        self.moves.append((vertex, self._weights[len(self.moves)]))

@@ -138,7 +138,7 @@ typedef struct {
 
 static void drop(WalkObject *self) {
     State *s = &self->s;
-    PyMem_Free(s->columns), PyMem_Free(s->rows), PyMem_Free(s->order), PyMem_Free(s->calendar), PyMem_Free(s->due_work);
+    PyMem_Free(s->columns), PyMem_Free(s->slacks), PyMem_Free(s->rows), PyMem_Free(s->order), PyMem_Free(s->calendar), PyMem_Free(s->due_work);
     memset(s, 0, sizeof *s);
     if (self->open) close_all(self->kept, KEPT);
     self->open = 0;
@@ -146,24 +146,25 @@ static void drop(WalkObject *self) {
 
 static int allocate(State *s) {
     s->columns = PyMem_Calloc((size_t)s->d + 1, sizeof(Column));
+    s->slacks = PyMem_Calloc((size_t)s->d + 1, sizeof(double));
     s->rows = PyMem_Calloc((size_t)s->n + 1, sizeof(Row));
     s->order = PyMem_Calloc((size_t)s->d + 1, sizeof(int32_t));
     s->calendar = PyMem_Calloc((size_t)s->steps + 1, sizeof(int32_t));
     s->due_work = PyMem_Calloc((size_t)s->steps + 1, sizeof(int64_t));
-    if (s->columns && s->rows && s->order && s->calendar && s->due_work) return 1;
+    if (s->columns && s->slacks && s->rows && s->order && s->calendar && s->due_work) return 1;
     PyErr_NoMemory();
     return 0;
 }
 
 static void fill(State *s, const Py_buffer *given) {
-    const double *signs = given[SIGNS].buf, *offsets = given[OFFSETS].buf, *slacks = given[SLACKS].buf;
+    const double *signs = given[SIGNS].buf, *offsets = given[OFFSETS].buf;
     for (int64_t i = 0; i < s->n; i++) {
         s->rows[i].sign = signs[i] < 0 ? -1 : 1;
         s->rows[i].offset = offsets[i];
         s->rows[i].due = -1;
         s->rows[i].length = (int32_t)(s->by_row[i + 1] - s->by_row[i]);
     }
-    for (int64_t j = 0; j < s->d; j++) s->columns[j].slack = slacks[j];
+    memcpy(s->slacks, given[SLACKS].buf, (size_t)s->d * sizeof(double));
     for (int64_t t = 0; t <= s->steps; t++) s->calendar[t] = -1;
     s->scale = s->scales[0];
 }

@@ -8,7 +8,7 @@
 
 typedef struct {
     double A, D;
-    double slack; /* how far the stand-in may be from the gradient */
+    double room; /* what |S A + D| may be without leaving the level */
     int32_t place, level;
 } Column;
 
@@ -26,6 +26,7 @@ typedef struct {
     double bounds[LEVELS], weights[LEVELS]; /* of kappa |gradient|, and 2 cosh(bound) / e^top */
     int64_t starts[LEVELS + 1];             /* of each level in the order */
     Column *columns;
+    double *slacks; /* how far the stand-in may be from the gradient */
     Row *rows;
     int32_t *order, *calendar; /* columns by level; the first row due at each step, or -1 */
     int64_t *due_work;         /* stored entries in the rows due at each step */
@@ -39,7 +40,7 @@ static double kappa_of(const State *s, int64_t j) {
     return s->has_constant && j == s->d - 1 ? s->kappa_of_constant : s->kappa;
 }
 
-static double slack_of(const State *s, int64_t j) { return s->exact ? 0 : s->columns[j].slack; }
+static double slack_of(const State *s, int64_t j) { return s->exact ? 0 : s->slacks[j]; }
 
 static double stand_in(const State *s, int64_t j) { return s->scale * s->columns[j].A + s->columns[j].D; }
 
@@ -60,6 +61,15 @@ static void swap_places(State *s, int64_t a, int64_t b) {
     s->columns[k].place = (int32_t)a, s->columns[j].place = (int32_t)b;
 }
 
+static void make_room(State *s, int64_t j) {
+    Column *c = s->columns + j;
+    c->room = s->bounds[c->level] / (kappa_of(s, j) * (1 + 2e-12)) - slack_of(s, j);
+}
+
+static int has_room(const State *s, const Column *c) {
+    return fabs(s->scale * c->A + c->D) <= c->room && fabs(s->last * c->A + c->D) <= c->room;
+}
+
 /* a column whose bound has grown beyond its level's moves up; beyond all, the bound of the first level grows */
 static void raise_column(State *s, int64_t j) {
     Column *c = s->columns + j;
@@ -73,6 +83,7 @@ static void raise_column(State *s, int64_t j) {
         s->bounds[0] = bound;
         s->weights[0] = weight_of(bound, s->top);
     }
+    make_room(s, j);
 }
 
 /* level l holds the columns whose bound is at most top - l and more than top - l - 1; the last holds all the rest */
@@ -101,6 +112,7 @@ static void sort_columns(State *s, double last) {
         int64_t place = next[s->columns[j].level]++;
         s->order[place] = (int32_t)j;
         s->columns[j].place = (int32_t)place;
+        make_room(s, j);
     }
 }
 

@@ -30,14 +30,21 @@ static void NAME(update_row)(State *s, int64_t i) {
         Column *column = s->columns + s->column_of[k];
         column->A += slope * values[k];
         column->D += constant * values[k];
-        raise_column(s, s->column_of[k]);
+        if (!has_room(s, column)) raise_column(s, s->column_of[k]);
     }
 }
 
 /* a step of the walk: the rows of the column, and those whose piece ends now */
 static void NAME(move)(State *s, int64_t j, double weight) {
     NAME(shift)(s, j, weight);
-    for (int64_t k = s->by_column[j]; k < s->by_column[j + 1]; k++) NAME(update_row)(s, s->row_of[k]);
+    for (int64_t k = s->by_column[j]; k < s->by_column[j + 1]; k++) {
+        int64_t next = s->by_row[s->row_of[k + 1 < s->by_column[j + 1] ? k + 1 : k]]; /* asked for early */
+        for (int64_t entry = next; entry < next + 64; entry += 8) {
+            __builtin_prefetch((const V *)s->row_values + entry);
+            __builtin_prefetch(s->column_of + entry);
+        }
+        NAME(update_row)(s, s->row_of[k]);
+    }
     while (s->calendar[s->step] >= 0) NAME(update_row)(s, s->calendar[s->step]);
 }
 

@@ -20,7 +20,7 @@ __all__ = ["LazyGradient", "Pieces", "is_walkable", "logistic_pieces", "squared_
 Floats = NDArray[np.float64]
 
 UNIFORMS, TRIES = 8192, 1024  # numbers drawn at a time, and used before bounds are worth being taken afresh
-WINDOW = 8  # bounds on gradients hold for the next step/WINDOW steps: the later, the less a step changes
+WINDOW = 4  # bounds on gradients hold for the next step/WINDOW steps: the later, the less a step changes
 TOUCH, READ, COLUMN, ROW = 3.0, 0.8, 8.0, 15.0  # nanoseconds: an entry touched, and what all take if read afresh
 DRIFT, MOST_TOUCHED = 1e-8, 10_000_000  # round-off in a residual stays below this part of it for so many updates
 LIGHT = 2  # light steps in a row after which following them pays again

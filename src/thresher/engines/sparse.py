@@ -140,7 +140,9 @@ class SparseEngine:
 
     def column_sums(self) -> Floats:
         """sum_i |x_ij| for each column."""
-        return np.asarray(abs(self.matrix()).sum(axis=0), dtype=np.float64).ravel()
+        return SparseEngine(np.abs(self._values), self._rows, self._starts, self._n).transposed_product(
+            np.ones(self._n)
+        )
 
     def matrix(self, first: int = 0, last: int | None = None) -> Any:
         """Columns first..last-1 as SciPy's CSC, sharing memory where SciPy can."""

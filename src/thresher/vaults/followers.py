@@ -46,19 +46,19 @@ class Follower:
         problem = walk.problem
         pieces = (logistic_pieces if problem.classifies else squared_pieces)(targets, clip)
         unit = 1 / (problem.n * scale)
-        pair = -1.0
-        if problem.intercept:
-            (pair,) = walk.polytope.entries(2 * problem.d, problem)[1] * unit
         self._walk, self._moved, self._d = walk, 0, problem.d
-        self._gradient = LazyGradient(
-            engine, residual, pieces, walk.scales, walk.polytope.norm * unit, pair, clip, problem.classifies
-        )
+        self._radius, self._shift = walk.polytope.norm, -1.0  # below 0: there is no intercept
+        if problem.intercept:
+            self._shift = float(walk.polytope.entries(2 * problem.d, problem)[1][0])
+        kappas = self._radius * unit, self._shift * unit
+        self._gradient = LazyGradient(engine, residual, pieces, walk.scales, *kappas, clip, problem.classifies)
 
     def draw(self, uniforms: Callable[[int], Floats]) -> int:
         """The position of the next vertex."""
-        for vertex, weight in self._walk.moves[self._moved :]:
-            (position,), (value,) = self._walk.polytope.entries(vertex, self._walk.problem)
-            self._gradient.move(int(position), weight * value)
+        d = self._d
+        for vertex, weight in self._walk.moves[self._moved :]:  # in the order of L1Ball: all +, all -, the intercept's
+            down, column = divmod(vertex, d) if vertex < 2 * d else (vertex - 2 * d, d)
+            self._gradient.move(column, (-weight if down else weight) * (self._shift if column == d else self._radius))
         self._moved = len(self._walk.moves)
         column, down = self._gradient.draw(uniforms)
-        return column + down * self._d if column < self._d else 2 * self._d + down
+        return column + down * d if column < d else 2 * d + down
