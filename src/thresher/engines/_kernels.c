@@ -336,11 +336,29 @@ static PyObject *walk_draw(PyObject *self, PyObject *uniforms) {
     return Py_BuildValue("nnO", used, column, down ? Py_True : Py_False);
 }
 
+/* stand_ins(): what is followed of the gradient, and how far off it may be; bytes of doubles */
+static PyObject *walk_stand_ins(PyObject *self, PyObject *none) {
+    State *s = state_of(self);
+    PyObject *values = PyBytes_FromStringAndSize(NULL, s->d * (Py_ssize_t)sizeof(double));
+    PyObject *slacks = PyBytes_FromStringAndSize(NULL, s->d * (Py_ssize_t)sizeof(double));
+    if (!values || !slacks) {
+        Py_XDECREF(values), Py_XDECREF(slacks);
+        return NULL;
+    }
+    for (int64_t j = 0; j < s->d; j++) {
+        double value = stand_in(s, j), slack = slack_of(s, j);
+        memcpy(PyBytes_AsString(values) + j * sizeof(double), &value, sizeof(double));
+        memcpy(PyBytes_AsString(slacks) + j * sizeof(double), &slack, sizeof(double));
+    }
+    return Py_BuildValue("NN", values, slacks);
+}
+
 static PyMethodDef walk_methods[] = {
     {"refresh", walk_refresh, METH_NOARGS, NULL}, {"sort", walk_sort, METH_O, NULL},
     {"give", walk_give, METH_O, NULL},            {"margins", walk_margins, METH_O, NULL},
     {"work", walk_work, METH_O, NULL},            {"move", walk_move, METH_VARARGS, NULL},
     {"shift", walk_shift, METH_VARARGS, NULL},    {"draw", walk_draw, METH_O, NULL},
+    {"stand_ins", walk_stand_ins, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
