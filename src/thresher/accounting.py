@@ -9,6 +9,7 @@ budget, an epsilon that covers the cost.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -106,18 +107,24 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return 0.0
     if not rho < math.inf:
         return math.inf
-    # Near the optimum (a-1)^2 ~ log(1/delta)/rho; nested grids around it reach machine precision, and as every order
-    # is a valid proof a coarse search could only overstate the cost.
+    return max(0.0, _least_over_orders(lambda beyond: _proofs(beyond, rho * (1 + beyond), delta), rho, delta))
+
+
+def _least_over_orders(values: Callable[[Floats], Floats], rho: float, delta: float) -> float:
+    """The least of ``values`` at orders a = 1 + beyond.
+
+    Near the optimum (a-1)^2 ~ log(1/delta)/rho; nested grids around it reach machine precision, and as every order is a
+    valid proof a coarse search could only overstate the cost.
+    """
     centre, width = 0.5 * math.log(max(-math.log(delta), 1e-3) / rho), 12.0
     best = math.inf
     for _ in range(8):
         logs = np.linspace(centre - width, centre + width, 65)
-        beyond = np.exp(logs)
-        values = _proofs(beyond, rho * (1 + beyond), delta)
-        at = int(np.argmin(values))
-        best = min(best, float(values[at]))
+        found = values(np.exp(logs))
+        at = int(np.argmin(found))
+        best = min(best, float(found[at]))
         centre, width = float(logs[at]), width / 16
-    return max(0.0, best)
+    return best
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
@@ -126,9 +133,13 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     _check_epsilon(epsilon)
     if math.isinf(epsilon):
         return math.inf
-    # rho-zCDP covers the Gaussian mechanism with mu^2 = 2 rho, so its rho cannot exceed the exact curve's.
-    high = gaussian_mu(epsilon, delta) ** 2 / 2
-    return _bisect(lambda rho: zcdp_epsilon(rho, delta) <= epsilon, 0.0, high)[0] * _inward(epsilon)
+    # An order a proves rho a + c(a), c(a) its proof at rho = 0: that is epsilon at rho = (epsilon - c(a)) / a. The rho
+    # of the Gaussian mechanism, mu^2 / 2, is above the answer and close enough to tell where the best order is.
+    near = gaussian_mu(epsilon, delta) ** 2 / 2
+    largest = -_least_over_orders(
+        lambda beyond: (_proofs(beyond, np.zeros_like(beyond), delta) - epsilon) / (1 + beyond), near, delta
+    )
+    return max(0.0, largest) * _inward(epsilon)
 
 
 def choice_epsilon(scale: float) -> float:
@@ -186,7 +197,7 @@ class Cost:
         return cls(math.inf, math.inf, math.inf, (math.inf,) * len(ORDERS))
 
     def __add__(self, other: Cost) -> Cost:
-        rdp = tuple(a + b for a, b in zip(self.rdp, other.rdp, strict=True))
+        rdp = tuple(map(operator.add, self.rdp, other.rdp))
         return Cost(self.mu_squared + other.mu_squared, self.rho + other.rho, self.pure + other.pure, rdp)
 
     def epsilon(self, delta: float) -> tuple[float, str]:

@@ -93,8 +93,9 @@ class SecantSteps:
         else:
             start, gradient_at_start = self._last
             move = theta - start
-            scale = move @ (move / self._steps)
-            slope = gradient @ move / scale if scale > 0 else 0.0
+            at = np.flatnonzero(move != 0)  # few: both ends are sparse
+            scale = move[at] @ (move[at] / self._steps[at])
+            slope = gradient[at] @ move[at] / scale if scale > 0 else 0.0
             if slope > OVERSHOT:
                 part = 1 / (1 + slope)
                 theta = start + part * move
@@ -109,7 +110,7 @@ class SecantSteps:
     def _first_steps(self, gradient: Floats) -> Floats:
         problem = self._problem
         kept = hard_threshold(gradient, problem)[: problem.width]
-        slope = float(kept @ kept)
+        slope = float(np.sum(kept[kept != 0] ** 2))
         step = min(self._longest, self._hope / slope) if slope > 0 else self._longest
         steps = np.full(problem.dimension, step)
         if problem.intercept:

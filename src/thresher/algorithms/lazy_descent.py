@@ -98,10 +98,11 @@ class _Walk:
             return gradient
         total, model, before, spread = self.last
         move = self.model - model
-        blur = self.sd * float(np.linalg.norm(move))  # the noise of a slope along the move
+        at = np.flatnonzero(move != 0)  # few: both models are sparse
+        blur = self.sd * float(np.linalg.norm(move[at]))  # the noise of a slope along the move
         # the gradient made the move, so its own noise looks like slope: take the expectation of that off
         own = self.sd**2 * float(np.sum(self.steps[self.model != 0]))
-        start, end = max(-float(before @ move) - own, blur), float(gradient @ move)
+        start, end = max(-float(before[at] @ move[at]) - own, blur), float(gradient[at] @ move[at])
         slope = end / start if abs(end) > SURE * blur and start > 0 else 0.0
         if slope > OVERSHOT:
             part = 1 / (1 + slope)

@@ -18,7 +18,7 @@ from thresher.engines.kernels import compiled
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-BLOCKS, BLOCKS_FROM = 2, 500_000  # column blocks for X' r, from so many entries on; below, threads do not pay
+THREADS, THREADS_FROM, BLOCKS = 2, 500_000, 8  # for X' r, from so many entries on; they share so many blocks
 SHORT = 2**16  # row numbers below this take two bytes: X' r costs what it reads
 
 
@@ -35,11 +35,12 @@ class SparseEngine:
         self._starts = starts
         self._values: NDArray[Any] = values if self._loops else values.astype(np.float64, copy=False)
         self._rows = _packed(rows, n) if self._loops else rows
-        blocks = BLOCKS if values.size >= BLOCKS_FROM else 1
+        threads = _threads() if values.size >= THREADS_FROM else 1
+        blocks = BLOCKS if threads > 1 else 1
         edges = np.searchsorted(starts, np.linspace(0, values.size, blocks + 1))
         edges[0], edges[-1] = 0, len(starts) - 1
         self._blocks = list(itertools.pairwise(edges.tolist()))
-        self._pool = ThreadPoolExecutor(_threads()) if blocks > 1 else None
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     @classmethod
     def of(cls, X: Any, constant: float) -> SparseEngine:
@@ -76,17 +77,20 @@ class SparseEngine:
         if r.ndim == 2:
             return np.column_stack([self.transposed_product(column) for column in r.T])
         r, out = np.ascontiguousarray(r), np.empty(self.dimension)
-        run = map if self._pool is None else self._pool.map
-        for _ in run(lambda block: self._dots(r, out, *block), self._blocks):
-            pass
+        blocks = iter(self._blocks)  # whoever is free takes the next; every column is summed up by one alone
+        others = None if self._pool is None else self._pool.submit(self._dots, r, out, blocks)
+        self._dots(r, out, blocks)
+        if others is not None:
+            others.result()
         return out
 
-    def _dots(self, r: Floats, out: Floats, first: int, last: int) -> None:
-        """out[j] = <column j, r> for first <= j < last."""
-        if self._loops is not None:
-            self._loops.column_dots(self._values, self._rows, self._starts, r, out, first, last)
-        else:
-            out[first:last] = self.matrix(first, last).T @ r
+    def _dots(self, r: Floats, out: Floats, blocks: Iterator[tuple[int, int]]) -> None:
+        """out[j] = <column j, r> for the columns of these blocks."""
+        for first, last in blocks:
+            if self._loops is not None:
+                self._loops.column_dots(self._values, self._rows, self._starts, r, out, first, last)
+            else:
+                out[first:last] = self.matrix(first, last).T @ r
 
     @property
     def dimension(self) -> int:
@@ -172,6 +176,6 @@ def _grown(entries: NDArray[Any], by: int) -> NDArray[Any]:
 
 
 def _threads() -> int:
-    """The usual limit if it is set (joblib sets it in its workers), else one per block."""
+    """The usual limit if it is set (joblib sets it in its workers), else two."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(int(limit), BLOCKS) if limit.isdecimal() and limit != "0" else BLOCKS
+    return min(int(limit), THREADS) if limit.isdecimal() and limit != "0" else THREADS
