@@ -32,6 +32,9 @@ class SparseEngine:
         self._blocks = [(slice(a, b), _rows(rows, a, b).T) for a, b in itertools.pairwise(edges)]
         self._pool = ThreadPoolExecutor(_threads()) if len(self._blocks) > 1 else None
 
+    def __reduce__(self) -> Any:
+        return SparseEngine, (self.X,)
+
     @classmethod
     def of(cls, X: Any, constant: float) -> SparseEngine:
         X = sparse.csc_array(X)

@@ -1,0 +1,189 @@
+"""Rows in a Dask array or DataFrame: found on the workers, checked there, and handed to the vault as they lie.
+
+Dask logs the arguments of a task that raises. So nothing raises here: what is wrong comes back as a :class:`Refused`,
+and private values travel :class:`Sealed`.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from thresher.tables import reject_text, without_values
+
+__all__ = ["Collection", "Partitions", "Refused", "Sealed", "applied", "at_work", "is_dask", "lazily", "stand_in"]
+
+
+class Sealed:
+    """A private value: what is printed of it says nothing, and its size tells Dask when to spill it to disk."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "<sealed>"
+
+    def __sizeof__(self) -> int:
+        buffers: list[pickle.PickleBuffer] = []
+        rest = pickle.dumps(self.value, protocol=5, buffer_callback=buffers.append)
+        return len(rest) + sum(buffer.raw().nbytes for buffer in buffers)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why a task has no answer; names columns and files, never values."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Checked rows on the workers of ``client``, and what is to be done to each partition before it is used."""
+
+    client: Any
+    parts: list[Any]
+    """Futures of sealed matrices. Whoever uses them empties the list, or the workers would hold all rows twice."""
+    rows: list[int]
+    sizes: list[int]
+    dimension: int
+    steps: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return sum(self.rows), self.dimension
+
+
+def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+    """function(X, *arguments); for partitions later, on each of them where it lies."""
+    if isinstance(X, Partitions):
+        return replace(X, steps=(*X.steps, (function, arguments)))
+    return function(X, *arguments)
+
+
+# -- in front of the workers --------------------------------------------------------------------------------------
+
+
+def is_dask(X: Any) -> bool:
+    return hasattr(X, "__dask_graph__")
+
+
+@contextmanager
+def at_work(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+    """X and y for a fit: as they are, or if X is a Dask collection with the client that works on it, and y in memory."""
+    if not is_dask(X):
+        yield X, y
+        return
+    from thresher.clients import client_at_hand
+
+    with client_at_hand() as client:
+        yield Collection(X, client), client.compute(y, sync=True) if is_dask(y) else y
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A Dask array or DataFrame that nobody has looked into yet, and the client that can."""
+
+    X: Any
+    client: Any
+
+    def partitions(self, dtypes: Any) -> Partitions:
+        """Its rows on the workers, all of them numbers. An error names a column."""
+        from dask import delayed
+
+        blocks, columns = _row_blocks(self.X)
+        names = [repr(str(name)) for name in columns] if hasattr(self.X, "columns") else list(map(str, columns))
+        parts = self.client.compute([delayed(_checked)(block, names, dtypes) for block in blocks])
+        facts = self.client.gather(self.client.map(_facts, parts, pure=False))
+        for fact in facts:
+            if isinstance(fact, Refused):
+                raise ValueError(fact.message)
+        filled = [at for at, (rows, _) in enumerate(facts) if rows > 0]
+        rows, sizes = ([facts[at][of] for at in filled] for of in (0, 1))
+        return Partitions(self.client, [parts[at] for at in filled], rows, sizes, len(names))
+
+
+def stand_in(X: Any) -> Any:
+    """One row of zeros with as many columns as X has, and their names: what can be checked without looking."""
+    _, columns = _row_blocks(X)
+    row = np.zeros((1, len(columns)))
+    if not hasattr(X, "columns"):
+        return row
+    import pandas
+
+    return pandas.DataFrame(row, columns=columns)
+
+
+def lazily(function: Callable[[Any], Any], X: Any) -> Any:
+    """A Dask array of what ``function`` answers for the rows of X, computed when it is asked for."""
+    from dask import array, delayed
+
+    blocks, _ = _row_blocks(X)
+    rows = [math.nan] * len(blocks) if hasattr(X, "columns") else X.chunks[0]
+    like = function(stand_in(X))
+    task = delayed(function)
+    shapes = [(count, *like.shape[1:]) for count in rows]
+    answers = [array.from_delayed(task(b), shape, meta=like[:0]) for b, shape in zip(blocks, shapes, strict=True)]
+    return array.concatenate(answers, allow_unknown_chunksizes=True)
+
+
+def _row_blocks(X: Any) -> tuple[list[Any], Any]:
+    """The partitions of X as delayed matrices of whole rows, and the names or numbers of its columns."""
+    ndim = getattr(X, "ndim", None)
+    if ndim != 2:
+        raise ValueError(
+            f"X: expected a Dask array or DataFrame with rows and columns, got {type(X).__name__}"
+            f"{'' if ndim is None else f' with {ndim} dimension(s)'}; reshape it, for example X.reshape(-1, 1)"
+        )
+    if hasattr(X, "columns"):
+        return X.to_delayed(), X.columns
+    if math.isnan(X.shape[1]):
+        raise ValueError("X: the number of columns of this Dask array is unknown; call X.compute_chunk_sizes() first")
+    return X.rechunk({1: -1}).to_delayed()[:, 0].tolist(), range(X.shape[1])
+
+
+# -- on the workers -----------------------------------------------------------------------------------------------
+
+
+def _checked(part: Any, names: list[str], dtypes: Any) -> Sealed | Refused:
+    """The partition as a matrix of finite numbers."""
+    from sklearn.utils import check_array
+
+    if isinstance(part, Refused):  # a reader of ours that could not read
+        return part
+    try:
+        reject_text(part)
+        X = check_array(
+            part, accept_sparse=("csc", "csr", "coo"), dtype=dtypes, ensure_all_finite=False, ensure_min_samples=0,
+            ensure_min_features=0,
+        )  # fmt: skip
+        if X.shape[1] != len(names):
+            return Refused(f"X: a partition has {X.shape[1]} columns where X has {len(names)}; make them the same")
+        _reject_infinite(X, names)
+    except ValueError as error:
+        return Refused(without_values(str(error)))
+    except Exception as error:
+        return Refused(f"X: a partition cannot be read as numbers ({type(error).__name__}); correct it first")
+    return Sealed(X)
+
+
+def _reject_infinite(X: Any, names: list[str]) -> None:
+    scattered = sparse.coo_array(X) if sparse.issparse(X) else None
+    wrong = ~np.isfinite(X if scattered is None else scattered.data)
+    if not wrong.any():
+        return
+    column = int(np.flatnonzero(wrong.any(axis=0))[0] if scattered is None else scattered.col[wrong].min())
+    raise ValueError(
+        f"X: column {names[column]} has missing or infinite values; fill them with a public constant or leave it out"
+    )
+
+
+def _facts(part: Sealed | Refused) -> tuple[int, int] | Refused:
+    """A partition's number of rows, and its size in bytes."""
+    return part if isinstance(part, Refused) else (part.value.shape[0], part.__sizeof__())
