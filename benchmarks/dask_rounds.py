@@ -55,10 +55,11 @@ def main() -> None:
     blocks = [array.from_array(rows[at : at + step], chunks=(-1, -1), asarray=False) for at in range(0, N, step)]
     with LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as c:
         there = round_times(Collection(array.concatenate(blocks), c).partitions([np.float64]), y)
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     print(f"{N} rows, {D} columns, {PER_ROW} nonzeros a row, {PARTITIONS} partitions, {WORKERS} worker processes")
     for name, pick in (("fastest", np.min), ("median", np.median)):
-        print(f"{name}: in memory {pick(here):.1f} ms, Dask {pick(there):.1f} ms, overhead {pick(there) - pick(here):.1f} ms")
+        local, remote = pick(here), pick(there)
+        print(f"{name}: in memory {local:.1f} ms, Dask {remote:.1f} ms, overhead {remote - local:.1f} ms")
 
 
 if __name__ == "__main__":

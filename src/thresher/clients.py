@@ -37,8 +37,8 @@ def _embedded() -> Iterator[Any]:
     Dask would open its status pages to the whole network, dashboard or not: they are emptied and bound to this machine.
     """
     import dask
-    from distributed import Client, Scheduler, SpecCluster, Worker
     from dask.system import CPU_COUNT
+    from distributed import Client, Scheduler, SpecCluster, Worker
     from distributed.system import MEMORY_LIMIT
 
     local = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}

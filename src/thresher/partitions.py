@@ -76,7 +76,7 @@ def is_dask(X: Any) -> bool:
 
 @contextmanager
 def at_work(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    """X and y for a fit: as they are, or if X is a Dask collection with the client that works on it, and y in memory."""
+    """X and y for a fit: as they are; if X is a Dask collection, it beside the client that works on it, y in memory."""
     if not is_dask(X):
         yield X, y
         return

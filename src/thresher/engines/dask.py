@@ -1,8 +1,9 @@
 """Rows on the workers of a Dask cluster; vectors as long as the table, and everything that is noised, stay here.
 
-Neighbouring partitions share a block, so that a question costs few tasks; each partition still gets an answer of its
-own, and answers are added up in the order of the partitions. So a sum does not depend on which worker computed what,
-how the partitions were shared out, or whether a lost block had to be computed again.
+Neighbouring partitions are put together into pieces, by their sizes alone, and pieces into blocks, by the number of
+threads: a question costs a task for each block. Each piece has an answer of its own, and answers are added up in
+order. So a sum does not depend on which worker computed what, on how many there are, or on blocks that were lost with
+a worker and computed again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.engines import engine_for
+from thresher.engines import Engine, engine_for
+from thresher.engines.sparse import SparseEngine
 from thresher.partitions import Partitions, Refused, Sealed
 
 __all__ = ["DaskEngine"]
@@ -26,29 +28,43 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Question = Callable[..., Any]
 
-BLOCK = 2**25  # bytes of rows in a block at most, unless a partition has more: a block is read from disk as a whole
+PIECES = 64  # at least, if there are as many partitions: fewer leave workers idle, more take time
+PIECE = 2**25  # bytes in a piece at most, unless a partition has more
+BLOCK, SHARE = 2**27, 1 / 32  # bytes in a block at most, and of a thread's memory: clipping and products need copies
 ANSWERS = 2**28  # bytes of answers fetched at a time at most, unless one has more
 
 
+class Block(Sealed):
+    """The local engines of some pieces, on a worker."""
+
+    def __sizeof__(self) -> int:
+        copies = 2 if any(isinstance(engine, SparseEngine) for engine in self.value) else 1  # by columns and by rows
+        return copies * super().__sizeof__()
+
+
 class DaskEngine:
-    """Blocks of local engines, one for each partition, as futures that Dask can compute again."""
+    """Blocks of local engines, one for each piece, as futures that Dask can compute again."""
 
     def __init__(self, client: Any, blocks: list[Any], slices: list[list[slice]], dimension: int) -> None:
         self._client, self._blocks, self._slices, self._dimension = client, blocks, slices, dimension
 
     @classmethod
     def of(cls, X: Partitions, constant: float) -> DaskEngine:
-        edges = [0, *itertools.accumulate(X.rows)]
-        runs = _runs(X.sizes, sum(X.client.nthreads().values()))
+        pieces = _runs(X.sizes, PIECES, PIECE)
+        sizes = [sum(X.sizes[part] for part in piece) for piece in pieces]
+        runs = [[pieces[at] for at in run] for run in _runs(sizes, *_room(X.client))]
         recipe = (*X.steps, (engine_for, (constant,)))
-        blocks = [X.client.submit(_built, [X.parts[p] for p in run], recipe, pure=False) for run in runs]
+        parts = [[[X.parts[part] for part in piece] for piece in run] for run in runs]
+        blocks = [X.client.submit(_built, block, recipe, pure=False) for block in parts]
         X.parts.clear()  # what the blocks are made of goes as soon as they are made
-        slices = [[slice(edges[p], edges[p + 1]) for p in run] for run in runs]
+        edges = [0, *itertools.accumulate(X.rows)]
+        slices = [[slice(edges[piece[0]], edges[piece[-1] + 1]) for piece in run] for run in runs]
         return cls(X.client, blocks, slices, X.dimension + (constant != 0))
 
     def product(self, theta: Floats) -> Floats:
         support = np.flatnonzero(theta if theta.ndim == 1 else theta.any(axis=1))
-        return self._stacked(_product, support, theta[support], theta.shape)
+        products: Floats = self._stacked(_product, support, theta[support], theta.shape)
+        return products
 
     def transposed_product(self, r: Floats) -> Floats:
         return self._summed(_transposed_product, rows=r, size=self._dimension * r[:1].size)
@@ -64,10 +80,12 @@ class DaskEngine:
         return self._summed(_gram, rows=limits, size=self._dimension**2)
 
     def row_norms(self) -> Floats:
-        return self._stacked(_row_norms)
+        norms: Floats = self._stacked(_row_norms)
+        return norms
 
     def columns(self, support: Indices, factors: Floats | float = 1.0) -> DaskEngine:
-        return DaskEngine(self._client, self._asked(_columns, support, factors), self._slices, len(support))
+        chosen = self._asked(_columns, support, factors, together=Block)
+        return DaskEngine(self._client, chosen, self._slices, len(support))
 
     def parts(self, labels: Indices, count: int) -> Iterator[Any]:
         return (self._stacked(_labelled, rows=labels == part) for part in range(count))
@@ -75,41 +93,50 @@ class DaskEngine:
     # -- asking the workers -------------------------------------------------------------------------------------
 
     def _stacked(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None) -> Any:
-        answers = list(itertools.chain.from_iterable(self._fetched(self._asked(question, *shared, rows=rows))))
-        return sparse.vstack(answers, format="csc") if sparse.issparse(answers[0]) else np.concatenate(answers)
+        """The answers below each other."""
+        return _below(self._fetched(self._asked(question, *shared, rows=rows, together=_below)))
 
     def _summed(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None, size: int) -> Floats:
-        """The sum of the answers, each of ``size`` numbers, in the order of the partitions."""
-        futures = self._asked(question, *shared, rows=rows)
-        together = max(1, ANSWERS // max(1, 8 * size * max(map(len, self._slices))))
-        batches = (self._fetched(futures[first : first + together]) for first in range(0, len(futures), together))
+        """The sum of the answers, each of ``size`` numbers, in order."""
+        futures = self._asked(question, *shared, rows=rows, together=np.stack)
+        step = max(1, ANSWERS // max(1, 8 * size * max(map(len, self._slices))))
+        batches = (self._fetched(futures[first : first + step]) for first in range(0, len(futures), step))
         answers = itertools.chain.from_iterable(itertools.chain.from_iterable(batches))
-        total: Floats = functools.reduce(operator.iadd, answers)
-        return total
+        return functools.reduce(operator.add, answers)
 
-    def _asked(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None) -> list[Any]:
-        """The futures of one answer for each partition of each block; ``rows`` has a value for each row.
+    def _asked(
+        self, question: Question, *shared: Any, rows: NDArray[Any] | None = None, together: Callable[[list[Any]], Any]
+    ) -> list[Any]:
+        """For each block the future of its pieces' answers; ``rows`` has a value for each row.
 
         The values travel inside the tasks: what is put on a worker by itself is lost with the worker.
         """
         arguments = [
             Sealed([shared if rows is None else (rows[own], *shared) for own in slices]) for slices in self._slices
         ]
-        asked = [question] * len(self._blocks)
-        futures: list[Any] = self._client.map(_answered, self._blocks, asked, arguments, pure=False)
+        asked = functools.partial(_answered, question, together)
+        futures: list[Any] = self._client.map(asked, self._blocks, arguments, pure=False)
         return futures
 
-    def _fetched(self, futures: list[Any]) -> Iterator[list[Any]]:
-        for answers in self._client.gather(futures):
-            if isinstance(answers, Refused):
-                raise RuntimeError(answers.message)
-            yield answers.value
+    def _fetched(self, futures: list[Any]) -> list[Any]:
+        answers: list[Any] = self._client.gather(futures)
+        for answer in answers:
+            if isinstance(answer, Refused):
+                raise RuntimeError(answer.message)
+        return answers
 
 
-def _runs(sizes: list[int], threads: int) -> list[list[int]]:
-    """Neighbouring partitions that share a block: about a block for each thread, or more if that is too large."""
+def _room(client: Any) -> tuple[int, float]:
+    """The number of threads of all workers, and how large a block they can work on."""
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    shares = [SHARE * worker["memory_limit"] / worker["nthreads"] for worker in workers if worker["memory_limit"]]
+    return sum(worker["nthreads"] for worker in workers), min([BLOCK, *shares])
+
+
+def _runs(sizes: list[int], count: int, largest: float) -> list[list[int]]:
+    """Neighbours that go together: into about ``count`` runs of equal sizes, or more where these were too large."""
     ends = np.cumsum(sizes)
-    limit = min(BLOCK, float(ends[-1]) / threads)
+    limit = min(largest, float(ends[-1]) / count)
     at = ((ends - np.asarray(sizes) / 2) // limit).tolist()
     return [list(run) for _, run in itertools.groupby(range(len(sizes)), key=at.__getitem__)]
 
@@ -117,14 +144,14 @@ def _runs(sizes: list[int], threads: int) -> list[list[int]]:
 # -- on the workers ---------------------------------------------------------------------------------------------
 
 
-def _quietly(task: Callable[..., Any]) -> Callable[..., Sealed | Refused]:
-    """What a task answers, sealed. It never raises: Dask would log its arguments, which are people's rows."""
+def _quietly(task: Callable[..., Any]) -> Callable[..., Any]:
+    """A task that never raises: Dask would log its arguments, which are people's rows."""
 
     @functools.wraps(task)
-    def quiet(*arguments: Any) -> Sealed | Refused:
+    def quiet(*arguments: Any) -> Any:
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # as around products in the vault
-                return Sealed(task(*arguments))
+                return task(*arguments)
         except Exception as error:
             return Refused(f"a Dask worker could not compute its part of an answer: {type(error).__name__}")
 
@@ -132,49 +159,58 @@ def _quietly(task: Callable[..., Any]) -> Callable[..., Sealed | Refused]:
 
 
 @_quietly
-def _built(parts: list[Sealed], recipe: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...]) -> list[Any]:
+def _built(pieces: list[list[Sealed]], recipe: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...]) -> Block:
     """The local engines of a block."""
     engines = []
-    for part in parts:
-        rows = part.value
+    for piece in pieces:
+        rows = _below([part.value for part in piece])
         for step, arguments in recipe:
             rows = step(rows, *arguments)
         engines.append(rows)
-    return engines
+    return Block(engines)
 
 
 @_quietly
-def _answered(block: Sealed, question: Question, arguments: Sealed) -> list[Any]:
-    return [question(engine, *own) for engine, own in zip(block.value, arguments.value, strict=True)]
+def _answered(question: Question, together: Callable[[list[Any]], Any], block: Block, arguments: Sealed) -> Any:
+    return together([question(engine, *own) for engine, own in zip(block.value, arguments.value, strict=True)])
 
 
-def _product(engine: Any, support: Indices, values: Floats, shape: tuple[int, ...]) -> Floats:
+def _below(matrices: list[Any]) -> Any:
+    """Matrices or vectors below each other; sparse if one of them is."""
+    if len(matrices) == 1:
+        return matrices[0]
+    if any(map(sparse.issparse, matrices)):
+        return sparse.vstack(matrices, format="csc")
+    return np.concatenate(matrices)
+
+
+def _product(engine: Engine, support: Indices, values: Floats, shape: tuple[int, ...]) -> Floats:
     theta = np.zeros(shape)
     theta[support] = values
     return engine.product(theta)
 
 
-def _transposed_product(engine: Any, r: Floats) -> Floats:
+def _transposed_product(engine: Engine, r: Floats) -> Floats:
     return engine.transposed_product(r)
 
 
-def _mean_squares(engine: Any, n: int) -> Floats:
+def _mean_squares(engine: Engine, n: int) -> Floats:
     return engine.mean_squares(n)
 
 
-def _gram(engine: Any, limits: Floats) -> Floats:
+def _gram(engine: Engine, limits: Floats) -> Floats:
     return engine.gram(limits)
 
 
-def _row_norms(engine: Any) -> Floats:
+def _row_norms(engine: Engine) -> Floats:
     return engine.row_norms()
 
 
-def _columns(engine: Any, support: Indices, factors: Floats | float) -> Any:
+def _columns(engine: Engine, support: Indices, factors: Floats | float) -> Any:
     return engine.columns(support, factors)
 
 
-def _labelled(engine: Any, chosen: NDArray[np.bool_]) -> Any:
+def _labelled(engine: Engine, chosen: NDArray[np.bool_]) -> Any:
     """The rows that are chosen, as a matrix."""
     (rows,) = engine.parts(np.where(chosen, 0, 1), 1)
     return rows
