@@ -41,7 +41,6 @@ def _embedded() -> Iterator[Any]:
     from distributed import Client, Scheduler, SpecCluster, Worker
     from distributed.system import MEMORY_LIMIT
 
-    local = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     settings = {
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
@@ -51,11 +50,17 @@ def _embedded() -> Iterator[Any]:
         "distributed.worker.memory.pause": False,
     }
     with tempfile.TemporaryDirectory(prefix="thresher-") as folder:  # which has mode 700
-        limits = {"nthreads": CPU_COUNT, "memory_limit": MEMORY_LIMIT, "local_directory": folder}
+        local = {
+            "protocol": "inproc://",
+            "dashboard": False,
+            "dashboard_address": "127.0.0.1:0",
+            "local_directory": folder,
+        }
+        worker = {**local, "nthreads": CPU_COUNT, "memory_limit": MEMORY_LIMIT}
         with dask.config.set(settings):
             cluster = SpecCluster(
                 scheduler={"cls": Scheduler, "options": local},
-                workers={0: {"cls": Worker, "options": {**local, **limits}}},
+                workers={0: {"cls": Worker, "options": worker}},
                 silence_logs=logging.ERROR,
             )
         with cluster, Client(cluster, set_as_default=False) as client:

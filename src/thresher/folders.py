@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.partitions import Refused
+from thresher.partitions import Refused, reject_infinite
 from thresher.tables import Table, labels, pyarrow_parquet, read_table, reject_missing
 
 __all__ = ["read_folder", "tables_of"]
@@ -99,7 +99,9 @@ def _parquet_facts(file: Path, target: str | None) -> tuple[list[str], int, Any]
 
 
 def _parquet_rows(file: Path, names: list[str]) -> Any:
-    return read_table(file, None, names).X
+    X = read_table(file, None, names).X
+    reject_infinite(X, [repr(name) for name in names])
+    return X
 
 
 # -- svmlight ---------------------------------------------------------------------------------------------------
@@ -139,12 +141,15 @@ def _line_ranges(file: Path) -> Iterator[tuple[int, int]]:
 def _svm_facts(file: Path, start: int, stop: int) -> tuple[float, float, Any]:
     """The lowest and the highest index, and the targets."""
     X, y = _svm(file, start, stop)
-    return float(np.min(X.indices, initial=np.inf)), float(np.max(X.indices, initial=-np.inf)), y
+    indices = X.indices.astype(np.float64)  # which has a lowest and a highest even where there is none
+    return np.min(indices, initial=np.inf), np.max(indices, initial=-np.inf), y
 
 
 def _svm_rows(file: Path, start: int, stop: int, first: int, columns: int) -> Any:
     X, _ = _svm(file, start, stop)
-    return type(X)((X.data, X.indices - first, X.indptr), shape=(X.shape[0], columns))
+    X = type(X)((X.data, X.indices - first, X.indptr), shape=(X.shape[0], columns))
+    reject_infinite(X, [str(column + first) for column in range(columns)])
+    return X
 
 
 def _svm(file: Path, start: int, stop: int) -> Any:

@@ -18,7 +18,18 @@ from scipy import sparse
 
 from thresher.tables import reject_text, without_values
 
-__all__ = ["Collection", "Partitions", "Refused", "Sealed", "applied", "at_work", "is_dask", "lazily", "stand_in"]
+__all__ = [
+    "Collection",
+    "Partitions",
+    "Refused",
+    "Sealed",
+    "applied",
+    "at_work",
+    "is_dask",
+    "lazily",
+    "reject_infinite",
+    "stand_in",
+]
 
 
 class Sealed:
@@ -165,7 +176,7 @@ def _checked(part: Any, names: list[str], dtypes: Any) -> Sealed | Refused:
         )  # fmt: skip
         if X.shape[1] != len(names):
             return Refused(f"X: a partition has {X.shape[1]} columns where X has {len(names)}; make them the same")
-        _reject_infinite(X, names)
+        reject_infinite(X, names)
     except ValueError as error:
         return Refused(without_values(str(error)))
     except Exception as error:
@@ -173,7 +184,7 @@ def _checked(part: Any, names: list[str], dtypes: Any) -> Sealed | Refused:
     return Sealed(X)
 
 
-def _reject_infinite(X: Any, names: list[str]) -> None:
+def reject_infinite(X: Any, names: list[str]) -> None:
     scattered = sparse.coo_array(X) if sparse.issparse(X) else None
     wrong = ~np.isfinite(X if scattered is None else scattered.data)
     if not wrong.any():
