@@ -198,7 +198,7 @@ def test_a_broken_svmlight_part_is_named(parts):
     (parts / "svm" / "part-3.svm").write_text("1 1:31337x\n")
     assert "part-3.svm' is not svmlight" in refusal(parts / "svm", *BOUNDS, "--out", parts / "m.json")
     (parts / "svm" / "part-3.svm").write_text("1 1:31337 2:inf\n")
-    assert "part-3.svm': X: column 2 has missing or inf" in refusal(parts / "svm", *BOUNDS, "--out", parts / "m.json")
+    assert "part-3.svm': X: column 1 has missing or inf" in refusal(parts / "svm", *BOUNDS, "--out", parts / "m.json")
 
 
 def test_a_folder_of_nothing_or_of_both_kinds_is_refused(parts, tmp_path):

@@ -100,7 +100,7 @@ def _parquet_facts(file: Path, target: str | None) -> tuple[list[str], int, Any]
 
 def _parquet_rows(file: Path, names: list[str]) -> Any:
     X = read_table(file, None, names).X
-    reject_infinite(X, [repr(name) for name in names])
+    reject_infinite(X, names)
     return X
 
 
@@ -148,7 +148,7 @@ def _svm_facts(file: Path, start: int, stop: int) -> tuple[float, float, Any]:
 def _svm_rows(file: Path, start: int, stop: int, first: int, columns: int) -> Any:
     X, _ = _svm(file, start, stop)
     X = type(X)((X.data, X.indices - first, X.indptr), shape=(X.shape[0], columns))
-    reject_infinite(X, [str(column + first) for column in range(columns)])
+    reject_infinite(X)
     return X
 
 

@@ -108,21 +108,20 @@ class Collection:
         """Its rows on the workers, all of them numbers. An error names a column."""
         from dask import delayed
 
-        blocks, columns = _row_blocks(self.X)
-        names = [repr(str(name)) for name in columns] if hasattr(self.X, "columns") else list(map(str, columns))
-        parts = self.client.compute([delayed(_checked)(block, names, dtypes) for block in blocks])
+        columns = len(_columns(self.X))
+        parts = self.client.compute([delayed(_checked)(block, columns, dtypes) for block in _row_blocks(self.X)])
         facts = self.client.gather(self.client.map(_facts, parts, pure=False))
         for fact in facts:
             if isinstance(fact, Refused):
                 raise ValueError(fact.message)
         filled = [at for at, (rows, _) in enumerate(facts) if rows > 0]
         rows, sizes = ([facts[at][of] for at in filled] for of in (0, 1))
-        return Partitions(self.client, [parts[at] for at in filled], rows, sizes, len(names))
+        return Partitions(self.client, [parts[at] for at in filled], rows, sizes, columns)
 
 
 def stand_in(X: Any) -> Any:
     """One row of zeros with as many columns as X has, and their names: what can be checked without looking."""
-    _, columns = _row_blocks(X)
+    columns = _columns(X)
     row = np.zeros((1, len(columns)))
     if not hasattr(X, "columns"):
         return row
@@ -135,17 +134,16 @@ def lazily(function: Callable[[Any], Any], X: Any) -> Any:
     """A Dask array of what ``function`` answers for the rows of X, computed when it is asked for."""
     from dask import array, delayed
 
-    blocks, _ = _row_blocks(X)
+    blocks = _row_blocks(X)
     rows = [math.nan] * len(blocks) if hasattr(X, "columns") else X.chunks[0]
-    like = function(stand_in(X))
-    task = delayed(function)
+    like, task = function(stand_in(X)), delayed(function)
     shapes = [(count, *like.shape[1:]) for count in rows]
     answers = [array.from_delayed(task(b), shape, meta=like[:0]) for b, shape in zip(blocks, shapes, strict=True)]
     return array.concatenate(answers, allow_unknown_chunksizes=True)
 
 
-def _row_blocks(X: Any) -> tuple[list[Any], Any]:
-    """The partitions of X as delayed matrices of whole rows, and the names or numbers of its columns."""
+def _columns(X: Any) -> Any:
+    """The names of the columns of X, or their numbers if they have none."""
     ndim = getattr(X, "ndim", None)
     if ndim != 2:
         raise ValueError(
@@ -153,16 +151,22 @@ def _row_blocks(X: Any) -> tuple[list[Any], Any]:
             f"{'' if ndim is None else f' with {ndim} dimension(s)'}; reshape it, for example X.reshape(-1, 1)"
         )
     if hasattr(X, "columns"):
-        return X.to_delayed(), X.columns
+        return X.columns
     if math.isnan(X.shape[1]):
         raise ValueError("X: the number of columns of this Dask array is unknown; call X.compute_chunk_sizes() first")
-    return X.rechunk({1: -1}).to_delayed()[:, 0].tolist(), range(X.shape[1])
+    return range(X.shape[1])
+
+
+def _row_blocks(X: Any) -> list[Any]:
+    """The partitions of X, as delayed matrices or frames of whole rows."""
+    delayed: list[Any] = X.to_delayed() if hasattr(X, "columns") else X.rechunk({1: -1}).to_delayed()[:, 0].tolist()
+    return delayed
 
 
 # -- on the workers -----------------------------------------------------------------------------------------------
 
 
-def _checked(part: Any, names: list[str], dtypes: Any) -> Sealed | Refused:
+def _checked(part: Any, columns: int, dtypes: Any) -> Sealed | Refused:
     """The partition as a matrix of finite numbers."""
     from sklearn.utils import check_array
 
@@ -174,9 +178,9 @@ def _checked(part: Any, names: list[str], dtypes: Any) -> Sealed | Refused:
             part, accept_sparse=("csc", "csr", "coo"), dtype=dtypes, ensure_all_finite=False, ensure_min_samples=0,
             ensure_min_features=0,
         )  # fmt: skip
-        if X.shape[1] != len(names):
-            return Refused(f"X: a partition has {X.shape[1]} columns where X has {len(names)}; make them the same")
-        reject_infinite(X, names)
+        if X.shape[1] != columns:
+            return Refused(f"X: a partition has {X.shape[1]} columns where X has {columns}; make them the same")
+        reject_infinite(X, getattr(part, "columns", None))
     except ValueError as error:
         return Refused(without_values(str(error)))
     except Exception as error:
@@ -184,14 +188,16 @@ def _checked(part: Any, names: list[str], dtypes: Any) -> Sealed | Refused:
     return Sealed(X)
 
 
-def reject_infinite(X: Any, names: list[str]) -> None:
+def reject_infinite(X: Any, names: Any = None) -> None:
+    """Raise if a number of the matrix is not finite; says in which column, by its name or number."""
     scattered = sparse.coo_array(X) if sparse.issparse(X) else None
     wrong = ~np.isfinite(X if scattered is None else scattered.data)
     if not wrong.any():
         return
     column = int(np.flatnonzero(wrong.any(axis=0))[0] if scattered is None else scattered.col[wrong].min())
+    name = column if names is None else repr(str(names[column]))
     raise ValueError(
-        f"X: column {names[column]} has missing or infinite values; fill them with a public constant or leave it out"
+        f"X: column {name} has missing or infinite values; fill them with a public constant or leave it out"
     )
 
 

@@ -14,6 +14,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import dask
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -31,6 +32,7 @@ Question = Callable[..., Any]
 PIECES = 64  # at least, if there are as many partitions: fewer leave workers idle, more take time
 PIECE = 2**25  # bytes in a piece at most, unless a partition has more
 BLOCK, SHARE = 2**27, 1 / 32  # bytes in a block at most, and of a thread's memory: clipping and products need copies
+NO_ADVICE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}  # to put large arguments on the workers first
 ANSWERS = 2**28  # bytes of answers fetched at a time at most, unless one has more
 
 
@@ -115,7 +117,8 @@ class DaskEngine:
             Sealed([shared if rows is None else (rows[own], *shared) for own in slices]) for slices in self._slices
         ]
         asked = functools.partial(_answered, question, together)
-        futures: list[Any] = self._client.map(asked, self._blocks, arguments, pure=False)
+        with dask.config.set(NO_ADVICE):
+            futures: list[Any] = self._client.map(asked, self._blocks, arguments, pure=False)
         return futures
 
     def _fetched(self, futures: list[Any]) -> list[Any]:
@@ -130,7 +133,7 @@ def _room(client: Any) -> tuple[int, float]:
     """The number of threads of all workers, and how large a block they can work on."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     shares = [SHARE * worker["memory_limit"] / worker["nthreads"] for worker in workers if worker["memory_limit"]]
-    return sum(worker["nthreads"] for worker in workers), min([BLOCK, *shares])
+    return max(1, sum(worker["nthreads"] for worker in workers)), min([BLOCK, *shares])
 
 
 def _runs(sizes: list[int], count: int, largest: float) -> list[list[int]]:
