@@ -113,6 +113,7 @@ class Collection:
         facts = self.client.gather(self.client.map(_facts, parts, pure=False))
         for fact in facts:
             if isinstance(fact, Refused):
+                parts.clear()  # or the traceback would keep the rows on the workers
                 raise ValueError(fact.message)
         filled = [at for at, (rows, _) in enumerate(facts) if rows > 0]
         rows, sizes = ([facts[at][of] for at in filled] for of in (0, 1))

@@ -57,6 +57,12 @@ def in_memory(rows, form, constant):
     return engine_for(clip_rows(form(rows), BOUNDS), constant)
 
 
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """A few rows are enough for a piece, so that there are as many as partitions."""
+    monkeypatch.setattr(dask_engine, "ANSWER", 0)
+
+
 def on_workers(rows, form, constant, client):
     X = da.from_array(rows, chunks=CHUNKS).rechunk({1: -1}).map_blocks(form, meta=np.empty((0, 0)))
     parts = Collection(X, client).partitions([np.float64])
@@ -137,15 +143,20 @@ def test_a_sum_has_the_same_bits_however_the_pieces_are_shared_out(rows, form, c
 
 
 def test_neighbours_go_together_up_to_a_size():
-    assert dask_engine._runs([1] * 8, 2, 100.0) == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert dask_engine._runs([1] * 4, 2, 1.0) == [[0], [1], [2], [3]]
-    assert dask_engine._runs([50, 1, 1], 1, 10.0) == [[0], [1, 2]]
-    assert dask_engine._runs([3], 64, 10.0) == [[0]]
+    assert dask_engine._runs([1] * 8, 4.0) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert dask_engine._runs([1] * 4, 0.5) == [[0], [1], [2], [3]]
+    assert dask_engine._runs([50, 1, 1], 10.0) == [[0], [1, 2]]
+    assert dask_engine._runs([3], 0.1) == [[0]]
+
+
+def test_partitions_whose_answers_would_be_larger_than_they_are_go_together(rows, client, monkeypatch):
+    monkeypatch.setattr(dask_engine, "ANSWER", 4 * 8)
+    assert sum(map(len, on_workers(rows, np.array, 1.0, client)._slices)) < 5
 
 
 def test_many_answers_are_fetched_a_few_at_a_time(rows, client, monkeypatch):
     expected = in_memory(rows, np.array, 1.0).transposed_product(np.ones(N))
-    monkeypatch.setattr(dask_engine, "ANSWERS", 1)
+    monkeypatch.setattr(dask_engine, "BATCH", 1)
     monkeypatch.setattr(dask_engine, "_room", lambda _: (50, 1.0))
     same(on_workers(rows, np.array, 1.0, client).transposed_product(np.ones(N)), expected)
 

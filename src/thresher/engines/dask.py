@@ -29,11 +29,11 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Question = Callable[..., Any]
 
-PIECES = 64  # at least, if there are as many partitions: fewer leave workers idle, more take time
-PIECE = 2**25  # bytes in a piece at most, unless a partition has more
+PIECES, PIECE = 64, 2**25  # as many pieces as this, or more of so many bytes: there should be some for every worker
+ANSWER = 4 * 8  # bytes of rows in a piece at least, per column: its answers, eight bytes per column, travel each round
 BLOCK, SHARE = 2**27, 1 / 32  # bytes in a block at most, and of a thread's memory: clipping and products need copies
+BATCH = 2**28  # bytes of answers fetched at a time at most, unless a block's are more
 NO_ADVICE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}  # to put large arguments on the workers first
-ANSWERS = 2**28  # bytes of answers fetched at a time at most, unless one has more
 
 
 class Block(Sealed):
@@ -52,9 +52,10 @@ class DaskEngine:
 
     @classmethod
     def of(cls, X: Partitions, constant: float) -> DaskEngine:
-        pieces = _runs(X.sizes, PIECES, PIECE)
+        pieces = _runs(X.sizes, max(min(PIECE, sum(X.sizes) / PIECES), ANSWER * X.dimension))
         sizes = [sum(X.sizes[part] for part in piece) for piece in pieces]
-        runs = [[pieces[at] for at in run] for run in _runs(sizes, *_room(X.client))]
+        threads, room = _room(X.client)
+        runs = [[pieces[at] for at in run] for run in _runs(sizes, min(room, sum(sizes) / threads))]
         recipe = (*X.steps, (engine_for, (constant,)))
         parts = [[[X.parts[part] for part in piece] for piece in run] for run in runs]
         blocks = [X.client.submit(_built, block, recipe, pure=False) for block in parts]
@@ -101,7 +102,7 @@ class DaskEngine:
     def _summed(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None, size: int) -> Floats:
         """The sum of the answers, each of ``size`` numbers, in order."""
         futures = self._asked(question, *shared, rows=rows, together=np.stack)
-        step = max(1, ANSWERS // max(1, 8 * size * max(map(len, self._slices))))
+        step = max(1, BATCH // max(1, 8 * size * max(map(len, self._slices))))
         batches = (self._fetched(futures[first : first + step]) for first in range(0, len(futures), step))
         answers = itertools.chain.from_iterable(itertools.chain.from_iterable(batches))
         return functools.reduce(operator.add, answers)
@@ -136,11 +137,10 @@ def _room(client: Any) -> tuple[int, float]:
     return max(1, sum(worker["nthreads"] for worker in workers)), min([BLOCK, *shares])
 
 
-def _runs(sizes: list[int], count: int, largest: float) -> list[list[int]]:
-    """Neighbours that go together: into about ``count`` runs of equal sizes, or more where these were too large."""
-    ends = np.cumsum(sizes)
-    limit = min(largest, float(ends[-1]) / count)
-    at = ((ends - np.asarray(sizes) / 2) // limit).tolist()
+def _runs(sizes: list[int], size: float) -> list[list[int]]:
+    """Neighbours that go together, about so much in each run."""
+    middles = np.cumsum(sizes) - np.asarray(sizes) / 2
+    at = (middles // size).tolist()
     return [list(run) for _, run in itertools.groupby(range(len(sizes)), key=at.__getitem__)]
 
 
