@@ -183,7 +183,7 @@ def test_a_bad_cell_of_a_part_is_refused_by_file_and_column(cell, words, parts):
 def test_a_missing_target_a_foreign_column_and_a_broken_file_are_named(parts):
     command = [parts / "parquet", "--target", "stay", *BOUNDS, "--out", parts / "m.json"]
     assert "name the column" in refusal(parts / "parquet", *BOUNDS)
-    assert "part-0.parquet" in refusal(parts / "parquet", "--target", "stray", *BOUNDS)
+    assert "part-0.parquet': --target='stray' is not a col" in refusal(parts / "parquet", "--target", "stray", *BOUNDS)
     spoil(parts / "parquet", "part-3.parquet", extra=1.0)
     shown = refusal(*command)
     assert "part-3.parquet" in shown
@@ -204,6 +204,11 @@ def test_a_broken_svmlight_part_is_named(parts):
 def test_a_folder_of_nothing_or_of_both_kinds_is_refused(parts, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "with no .parquet and .svm/.libsvm files" in refusal(tmp_path / "empty", *BOUNDS)
+    (tmp_path / "empty" / "a.svm").touch()
+    assert "has no rows" in refusal(tmp_path / "empty", *BOUNDS)
+    (tmp_path / "empty" / "a.svm").write_text("# nobody\n")
+    assert thresher("fit", parts / "svm", *BOUNDS, "--out", parts / "m.json").exit_code == 0
+    assert "has no rows" in thresher("predict", parts / "m.json", tmp_path / "empty").stderr
     (parts / "svm" / "more.parquet").touch()
     assert "with both .parquet and .svm/.libsvm files" in refusal(parts / "svm", *BOUNDS)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.partitions import Refused, reject_infinite
-from thresher.tables import Table, labels, pyarrow_parquet, read_table, reject_missing
+from thresher.tables import Table, labels, listed, pyarrow_parquet, read_table, reject_missing
 
 __all__ = ["read_folder", "tables_of"]
 
@@ -51,6 +51,8 @@ def tables_of(path: Path, only: list[str] | None, columns: int) -> Iterator[Tabl
         yield read_table(path, None, only)
         return
     folder = _opened(path, None, only, columns)
+    if not any(folder.rows):
+        raise ValueError(f"DATA={str(path)!r} has no rows; give a folder that has some")
     for reader, rows in zip(folder.readers, folder.rows, strict=True):
         if rows > 0:
             yield Table(_or_raise(_quietly(reader)), None, folder.names)
@@ -92,7 +94,7 @@ def _parquet_facts(file: Path, target: str | None) -> tuple[list[str], int, Any]
     if target is None:
         return names, opened.metadata.num_rows, None
     if target not in names:
-        raise ValueError(f"--target={target!r} is not a column; name one that is")
+        raise ValueError(f"--target={target!r} is not a column; the columns are {listed(names)}")
     y = opened.read(columns=[target]).column(0).to_numpy()
     reject_missing(y, f"y: column {target!r}", "drop those rows")
     return names, len(y), y
@@ -110,6 +112,8 @@ def _parquet_rows(file: Path, names: list[str]) -> Any:
 def _svmlight(files: list[Path], columns: int | None) -> Folder:
     """The lowest index of all pieces tells whether columns are counted from 0 or from 1, the highest how many."""
     pieces = [(file, start, stop) for file in files for start, stop in _line_ranges(file)]
+    if not pieces:
+        raise ValueError(f"DATA={str(files[0].parent)!r} has no rows; give a folder that has some")
     facts = _in_parallel(partial(_svm_facts, *piece) for piece in pieces)
     lowest, highest = (pick(fact[at] for fact in facts) for pick, at in ((min, 0), (max, 1)))
     first = 1 if 0 < lowest < np.inf else 0

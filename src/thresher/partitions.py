@@ -191,11 +191,10 @@ def _checked(part: Any, columns: int, dtypes: Any) -> Sealed | Refused:
 
 def reject_infinite(X: Any, names: Any = None) -> None:
     """Raise if a number of the matrix is not finite; says in which column, by its name or number."""
-    scattered = sparse.coo_array(X) if sparse.issparse(X) else None
-    wrong = ~np.isfinite(X if scattered is None else scattered.data)
-    if not wrong.any():
+    if np.all(np.isfinite(X.data if sparse.issparse(X) else X)):
         return
-    column = int(np.flatnonzero(wrong.any(axis=0))[0] if scattered is None else scattered.col[wrong].min())
+    cells = sparse.coo_array(X)
+    column = int(cells.col[~np.isfinite(cells.data)].min())
     name = column if names is None else repr(str(names[column]))
     raise ValueError(
         f"X: column {name} has missing or infinite values; fill them with a public constant or leave it out"

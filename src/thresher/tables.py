@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 __all__ = [
-    "Table", "labels", "numeric_target", "pyarrow_parquet", "read_table", "reject_missing", "reject_text",
+    "Table", "labels", "listed", "numeric_target", "pyarrow_parquet", "read_table", "reject_missing", "reject_text",
     "without_values",
 ]  # fmt: skip
 
@@ -169,12 +170,12 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str]
     y = None
     if target is not None:
         if target not in columns:
-            raise ValueError(f"--target={target!r} is not a column; the columns are {_listed(columns)}")
+            raise ValueError(f"--target={target!r} is not a column; the columns are {listed(columns)}")
         y = columns.pop(target)
     if only is not None:
         missing = [name for name in only if name not in columns]
         if missing:
-            raise ValueError(f"column {missing[0]!r} of the model is not in the table, which has {_listed(columns)}")
+            raise ValueError(f"column {missing[0]!r} of the model is not in the table, which has {listed(columns)}")
         columns = {name: columns[name] for name in only}
     features = []
     for name, column in columns.items():
@@ -201,6 +202,7 @@ def labels(values: ArrayLike) -> NDArray[Any]:
         return column
 
 
-def _listed(columns: dict[str, Any]) -> str:
+def listed(columns: Iterable[str]) -> str:
+    """The first names, and how many there are."""
     names = list(columns)
     return ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")

@@ -149,9 +149,9 @@ def test_neighbours_go_together_up_to_a_size():
     assert dask_engine._runs([3], 0.1) == [[0]]
 
 
-def test_partitions_whose_answers_would_be_larger_than_they_are_go_together(rows, client, monkeypatch):
-    monkeypatch.setattr(dask_engine, "ANSWER", 4 * 8)
-    assert sum(map(len, on_workers(rows, np.array, 1.0, client)._slices)) < 5
+def test_partitions_that_are_smaller_than_their_answers_go_together(rows, client, monkeypatch):
+    monkeypatch.setattr(dask_engine, "ANSWER", 4 * rows.nbytes)
+    assert on_workers(rows, np.array, 1.0, client)._slices == [[slice(0, N)]]
 
 
 def test_many_answers_are_fetched_a_few_at_a_time(rows, client, monkeypatch):
