@@ -116,11 +116,30 @@ def test_sparse_rows_are_clipped_as_dense_ones(form, bounds):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_single_precision_rows_are_clipped_in_double_precision(form):
+def test_single_precision_stays_and_huge_rows_end_just_inside_the_bound(form):
     X = np.array([[3e38, 3e38], [0.1, 0.2]], dtype=np.float32)
     clipped = clip_rows(FORMS[form](X), Bounds(row=1.0))
-    assert clipped.dtype == np.float64
-    np.testing.assert_allclose(plain(clipped)[0], math.sqrt(0.5), rtol=1e-12)
+    assert clipped.dtype == np.float32
+    np.testing.assert_allclose(plain(clipped)[0], math.sqrt(0.5), rtol=1e-6)
+    np.testing.assert_array_equal(plain(clipped)[1], X[1])
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 10**6), bound=st.floats(1e-6, 1e6), feature=st.floats(1e-6, 1e6))
+def test_rounding_to_single_precision_never_lifts_a_row_or_an_entry_above_its_bound(form, seed, bound, feature):
+    X = (np.random.default_rng(seed).normal(size=(20, 5)) * 10 * bound).astype(np.float32)
+    clipped = plain(clip_rows(FORMS[form](X), Bounds(feature, bound))).astype(np.float64)
+    assert np.max(np.linalg.norm(clipped, axis=1)) <= bound
+    assert np.max(np.abs(clipped)) <= feature
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_norms_of_rows_whose_squares_overflow_or_vanish_are_right(form):
+    X = np.array([[3e200, 4e200, 0], [3e-200, 0, 4e-200], [0, 0, 0], [3, 4, 0]])
+    held = FORMS[form](X)
+    norms = row_norms(held if form == "dense" else held.tocsc())
+    np.testing.assert_allclose(norms, [5e200, 5e-200, 0, 5], rtol=1e-14)
 
 
 @pytest.mark.parametrize("form", ["coo", "csr", "csc"])

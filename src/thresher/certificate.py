@@ -8,6 +8,7 @@ import platform
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any, Literal, get_args
@@ -348,6 +349,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
+@cache
 def _versions() -> dict[str, str]:
     names = ("thresher", "numpy", "scipy", "scikit-learn", "randomgen")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}

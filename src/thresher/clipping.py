@@ -28,12 +28,14 @@ __all__ = [
     "minimiser_sensitivity",
     "report_sensitivity",
     "residual_limits",
+    "rounded_down",
 ]
 
 Floats = NDArray[np.float64]
 
 SMALLEST, LARGEST = 1e-100, 1e100  # of clips: outside, squares under- or overflow and norms lie
 SMALLEST_BOUND, LARGEST_BOUND = 1e-40, 1e40  # so that clips, ridges and radii that follow from bounds stay inside that
+_BLOCK = 2**18  # entries of a sparse matrix that are worked on at a time
 _REPRESENTABLE = 1e300  # larger entries (or infinite ones: sums of duplicates) count as this, so that norms stay finite
 
 
@@ -104,37 +106,58 @@ class Bounds:
 
 
 def clip_rows(X: Any, bounds: Bounds) -> Any:
-    """A float64 copy of ``X`` (dense, or CSC if sparse) whose rows obey ``bounds``, however wild they were."""
+    """A copy of ``X`` (dense, or CSC if sparse) whose rows obey ``bounds``, however wild they were.
+
+    Single precision stays single precision, everything else becomes double.
+    """
+    kept = np.float32 if X.dtype == np.float32 else np.float64
     if sparse.issparse(X):
-        X = sparse.csc_array(X, dtype=np.float64, copy=True)
+        X = sparse.csc_array(X, dtype=kept, copy=X.format == "csc")  # any other format is copied on the way
         X.sum_duplicates()
         _clip_entries(X.data, _REPRESENTABLE)
-        if bounds.feature is not None:
-            _clip_entries(X.data, np.repeat(np.broadcast_to(bounds.feature, X.shape[1]), np.diff(X.indptr)))
+        if isinstance(bounds.feature, tuple):
+            features = np.asarray(bounds.feature)
+            for entries in _blocks(X.nnz):
+                _clip_entries(X.data[entries], features[_columns_of(X, entries)])
+        elif bounds.feature is not None:
+            _clip_entries(X.data, bounds.feature)
         if bounds.row is not None:
-            X.data *= _shrink(row_norms(X), bounds.row)[X.indices]
+            factors = _shrink(row_norms(X), bounds.row, kept)
+            for entries in _blocks(X.nnz):
+                X.data[entries] *= factors[X.indices[entries]]
         return X
-    X = np.array(X, dtype=np.float64, order="F")
+    X = np.array(X, dtype=kept, order="F")
     _clip_entries(X, _REPRESENTABLE)
     if bounds.feature is not None:
         _clip_entries(X, np.asarray(bounds.feature))
     if bounds.row is not None:
-        X *= _shrink(row_norms(X), bounds.row)[:, None]
+        X *= _shrink(row_norms(X), bounds.row, kept)[:, None]
     return X
 
 
 def row_norms(X: Any) -> Floats:
-    """||x_i||_2 for each row, without overflow for entries up to the largest float."""
+    """||x_i||_2 for each row of a dense or a CSC matrix, without overflow for entries up to the largest float."""
     n = X.shape[0]
     if sparse.issparse(X):
-        largest = np.zeros(n)
-        np.maximum.at(largest, X.indices, np.abs(X.data))
-        unit = np.where(largest > 0, largest, 1.0)
-        return largest * np.sqrt(np.bincount(X.indices, (X.data / unit[X.indices]) ** 2, minlength=n))
-    largest = np.max(np.abs(X), axis=1, initial=0.0)
+        unit = _row_units(X)
+        squares = np.zeros(n)
+        for entries in _blocks(X.nnz):  # the squares of all entries at once would take as much memory as X
+            rows, values = X.indices[entries], X.data[entries].astype(np.float64, copy=False)
+            scaled = values if unit is None else values / unit[rows]
+            squares += np.bincount(rows, scaled * scaled, minlength=n)
+        return np.sqrt(squares) if unit is None else unit * np.sqrt(squares)
+    largest = np.max(np.abs(X), axis=1, initial=0.0).astype(np.float64)
     scaled = X / np.where(largest > 0, largest, 1.0)[:, None]
     norms: Floats = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
     return norms
+
+
+def rounded_down(limit: Floats | float, kind: Any) -> NDArray[Any]:
+    """The largest number of this kind, single or double precision, that does not exceed each positive ``limit``."""
+    limit = np.asarray(limit, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        kept: NDArray[Any] = limit.astype(kind)
+    return np.where(kept > limit, np.nextafter(kept, kept.dtype.type(0)), kept)
 
 
 def clip_targets(y: Floats, bounds: Bounds) -> Floats:
@@ -187,13 +210,44 @@ def report_sensitivity(clip: float, adjacency: Adjacency) -> float:
 # -- helpers ----------------------------------------------------------------------------------------------------
 
 
-def _clip_entries(values: Floats, limit: Floats | float) -> None:
-    np.clip(values, -np.asarray(limit), limit, out=values)
+def _clip_entries(values: NDArray[Any], limit: Floats | float) -> None:
+    limit = rounded_down(limit, values.dtype)
+    np.clip(values, -limit, limit, out=values)
 
 
-def _shrink(norms: Floats, bound: float) -> Floats:
-    """Factors that bring rows of these norms inside ``bound`` and leave the others alone."""
-    return np.minimum(1.0, _ratio(bound, norms))
+def _shrink(norms: Floats, bound: float, kept: type[np.floating[Any]]) -> Floats:
+    """Factors that bring rows of these norms inside ``bound`` and leave the others alone.
+
+    A product in single precision may be rounded up, by 2^-24 of itself: rows that are shrunk end a little further in.
+    """
+    inward = 1 - 2.0**-22 if kept is np.float32 else 1.0
+    return np.where(norms > bound, inward * _ratio(bound, norms), 1.0)
+
+
+def _blocks(size: int) -> list[slice]:
+    """Slices of an array of this size, small enough that what is computed from one of them takes little memory."""
+    return [slice(first, first + _BLOCK) for first in range(0, size, _BLOCK)]
+
+
+def _columns_of(X: Any, entries: slice) -> NDArray[np.intp]:
+    """The columns of some stored entries of a CSC matrix."""
+    at: NDArray[np.intp] = np.arange(entries.start, min(entries.stop, X.nnz))
+    return np.searchsorted(X.indptr, at, side="right") - 1
+
+
+def _row_units(X: Any) -> Floats | None:
+    """By what to divide the entries of each row of a CSC matrix so that their squares neither over- nor underflow: its
+    largest entry. None in the usual case that nothing needs to be done."""
+    if all(_has_plain_squares(X.data[entries]) for entries in _blocks(X.nnz)):
+        return None
+    largest = np.zeros(X.shape[0])
+    np.maximum.at(largest, X.indices, np.abs(X.data))
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _has_plain_squares(values: NDArray[Any]) -> bool:
+    sizes = np.abs(values, dtype=np.float64)
+    return bool(np.all((sizes < 1e150) & ((sizes > 1e-150) | (sizes == 0))))
 
 
 def _ratio(bound: float, norms: Floats) -> Floats:

@@ -20,6 +20,7 @@ from thresher.plan import Problem
 __all__ = ["L1Ball", "Polytope", "Simplex", "is_measured_here", "least_on_ball"]
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 class _Hull:
@@ -41,12 +42,17 @@ class _Hull:
 
     def vertex(self, index: int, problem: Problem) -> Floats:
         """The vertex that :meth:`products` lists at ``index``."""
-        theta, own = problem.origin(), self._count(problem.d)
-        if index < own:
-            theta[: problem.d] = self._vertex(index, problem.d)
-        else:
-            theta[problem.d] = self._pair(problem)[index - own]
+        theta = problem.origin()
+        positions, values = self.entries(index, problem)
+        theta[positions] = values
         return theta
+
+    def entries(self, index: int, problem: Problem) -> tuple[Indices, Floats]:
+        """The coordinates in which that vertex is not zero, and what it has there."""
+        own = self._count(problem.d)
+        if index < own:
+            return self._entries(index, problem.d)
+        return np.array([problem.d]), self._pair(problem)[[index - own]]
 
     def count(self, problem: Problem) -> int:
         """The number of vertices, the intercept's pair included."""
@@ -67,7 +73,7 @@ class _Hull:
     def _products(self, gradient: Floats) -> Floats:
         raise NotImplementedError
 
-    def _vertex(self, index: int, d: int) -> Floats:
+    def _entries(self, index: int, d: int) -> tuple[Indices, Floats]:
         raise NotImplementedError
 
     def _count(self, d: int) -> int:
@@ -104,9 +110,9 @@ class L1Ball(_OnAxes):
         scaled = self.radius * gradient
         return np.concatenate([scaled, -scaled])
 
-    def _vertex(self, index: int, d: int) -> Floats:
+    def _entries(self, index: int, d: int) -> tuple[Indices, Floats]:
         sign, at = divmod(index, d)
-        return _axis(at, d, -self.radius if sign else self.radius)
+        return np.array([at]), np.array([-self.radius if sign else self.radius])
 
     def _count(self, d: int) -> int:
         return 2 * d
@@ -123,8 +129,8 @@ class Simplex(_OnAxes):
     def _products(self, gradient: Floats) -> Floats:
         return np.append(self.radius * gradient, 0.0)
 
-    def _vertex(self, index: int, d: int) -> Floats:
-        return _axis(index, d, self.radius) if index < d else np.zeros(d)
+    def _entries(self, index: int, d: int) -> tuple[Indices, Floats]:
+        return (np.array([index]), np.array([self.radius])) if index < d else (np.empty(0, np.intp), np.empty(0))
 
     def _count(self, d: int) -> int:
         return d + 1
@@ -186,8 +192,9 @@ class Polytope(_Hull):
     def _products(self, gradient: Floats) -> Floats:
         return np.asarray(self.vertices @ gradient)
 
-    def _vertex(self, index: int, d: int) -> Floats:
-        return np.asarray(self.vertices[[index]].todense(), dtype=np.float64).ravel()
+    def _entries(self, index: int, d: int) -> tuple[Indices, Floats]:
+        row = slice(*self.vertices.indptr[index : index + 2])
+        return self.vertices.indices[row], self.vertices.data[row]
 
     def _count(self, d: int) -> int:
         return int(self.vertices.shape[0])
@@ -214,16 +221,9 @@ def least_on_ball(gradient: Floats, q: float, radius: float) -> Floats:
         return np.zeros_like(gradient)
     if q == 1:
         at = int(np.argmax(sizes))
-        return _axis(at, gradient.size, -radius * float(np.sign(gradient[at])))
+        corner = np.zeros_like(gradient)
+        corner[at] = -radius * np.sign(gradient[at])
+        return corner
     shape = (sizes / largest) ** (1 / (q - 1))  # p - 1 = 1/(q - 1); the largest is 1, so nothing overflows
     theta: Floats = -radius * np.sign(gradient) * (shape / np.linalg.norm(shape, q))
-    return theta
-
-
-# -- helpers ----------------------------------------------------------------------------------------------------
-
-
-def _axis(at: int, d: int, value: float) -> Floats:
-    theta = np.zeros(d)
-    theta[at] = value
     return theta

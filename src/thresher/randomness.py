@@ -117,9 +117,18 @@ class NoiseSource:
         return self._generator.laplace(0.0, scale, size)
 
     def gumbel(self, scale: float, size: int) -> Floats:
-        """Independent Gumbel(scale); argmax of score + Gumbel(2 Delta/epsilon) is the exponential mechanism."""
+        """Independent Gumbel(scale); argmax of score + Gumbel(2 Delta/epsilon) is the exponential mechanism.
+
+        It is -log of an exponential variable, which has all its digits where the noise is largest.
+        """
         self._guard()
-        return self._generator.gumbel(0.0, scale, size)
+        noise: Floats = np.log(self._generator.standard_exponential(size))
+        noise *= -scale
+        return noise
+
+    def gumbel_scale(self, sensitivity: float, multiplier: float) -> float:
+        """The scale of the noise in a choice; 0 without noise, when the sensitivity may be infinite."""
+        return multiplier * sensitivity if multiplier > 0 else 0.0
 
     def gumbel_top(
         self, scores: Floats, picks: int, sensitivity: float, multiplier: float, error: float = 0.0
@@ -133,15 +142,24 @@ class NoiseSource:
         self._guard()
         if self.hardened:
             sensitivity += 2 * error
-        scale = multiplier * sensitivity if multiplier > 0 else 0.0  # without noise the clip may be infinite
+        scale = self.gumbel_scale(sensitivity, multiplier)
         if scale == 0:
             chosen = np.argpartition(-scores, picks - 1)[:picks]
         elif self.hardened:
             chosen = self._exact_top(scores, picks, scale)
+        elif picks == 1:
+            chosen = self._by_inversion(scores, scale)
         else:
             noisy = scores + self.gumbel(scale, scores.size)
             chosen = np.argpartition(-noisy, picks - 1)[:picks]
         return np.sort(chosen), scale
+
+    def _by_inversion(self, scores: Floats, scale: float) -> Integers:
+        """The position of the largest score + Gumbel(scale): position j with probability proportional to
+        exp(score_j / scale), by one uniform number on the ladder of these."""
+        ladder = np.cumsum(np.exp((scores - np.max(scores)) / scale))
+        at = np.searchsorted(ladder, self._generator.random() * ladder[-1], side="right")
+        return np.array([at])
 
     def _exact_top(self, scores: Floats, picks: int, scale: float) -> Integers:
         """The positions with the smallest log E_j - scores_j/scale, E_j exponential: Gumbel noise as a race.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,8 +18,9 @@ from thresher.plan import Calibration, Plan, Problem
 from thresher.polytopes import L1Ball, Polytope, Simplex, is_measured_here
 from thresher.releases import GumbelVertex, LaplaceVertex, Release
 from thresher.vaults import CentralVault
+from thresher.walk import Walk
 
-__all__ = ["FrankWolfe", "default_radius", "walk"]
+__all__ = ["FrankWolfe", "default_radius", "steps"]
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +41,9 @@ class FrankWolfe:
     2 G / T, and their sum is least at T^(3/2) = 4 G sqrt(2 rho) / (Delta log m): Theorem 2.5 with rho for epsilon. See
     :func:`default_rounds` for G.
 
+    On sparse rows a step costs what it touches (docs/frank_wolfe.md), so that its time depends on the rows; with
+    ``constant_work=True`` every step reads all of them.
+
     ``calibration="printed"`` adds Laplace noise of the printed scale L1 ||C||_1 sqrt(8 T log(1/delta)) / (n epsilon) to
     every score, L1 = clip * max_j K_j; between replace-one neighbours that costs more than epsilon (erratum E-15).
     """
@@ -50,6 +53,7 @@ class FrankWolfe:
     clip: float | None = None
     polytope: L1Ball | Simplex | Polytope | None = None
     calibration: Calibration = "proved"
+    constant_work: bool = False
 
     name: ClassVar[str] = "frank-wolfe"
 
@@ -84,20 +88,15 @@ class FrankWolfe:
         (release,) = vault.plan.releases
         settings, problem = vault.plan.settings, vault.problem
         polytope = self.polytope or L1Ball(settings["radius"])
+        walk = Walk(polytope, problem, steps(release.times))
+        for _ in range(release.times):
+            walk.towards(vault.vertex(walk, release, polytope, settings["clip"], constant_work=self.constant_work))
+        return hard_threshold(walk.theta, problem)
 
-        def towards(theta: Floats) -> Floats:
-            return polytope.vertex(vault.vertex(theta, release, polytope, settings["clip"]), problem)
 
-        return hard_threshold(walk(towards, problem, release.times), problem)
-
-
-def walk(towards: Callable[[Floats], Floats], problem: Problem, rounds: int) -> Floats:
-    """Frank-Wolfe steps from the origin: the mean of the points gone towards, the t-th weighted by t + 1."""
-    theta = problem.origin()
-    for t in range(1, rounds + 1):
-        step = 2 / (t + 2)
-        theta = (1 - step) * theta + step * towards(theta)
-    return theta
+def steps(rounds: int) -> list[float]:
+    """mu_t = 2/(t+2), t = 1..T: the mean of the points gone towards, the t-th weighted by t + 1."""
+    return [2 / (t + 2) for t in range(1, rounds + 1)]
 
 
 def residual_clip(problem: Problem) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from thresher.accounting import gaussian_mu
 from thresher.algorithms.defaults import check_positive, check_rounds, gradient_clip, typical_margin
-from thresher.algorithms.frank_wolfe import default_radius, walk
+from thresher.algorithms.frank_wolfe import default_radius, steps
 from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.budget import Budget
 from thresher.clipping import gradient_sensitivity
@@ -78,16 +78,16 @@ class NoisyFrankWolfe:
         (release,) = vault.plan.releases
         settings, problem = vault.plan.settings, vault.problem
 
-        def towards(theta: Floats) -> Floats:
+        theta = problem.origin()
+        for step in steps(release.times):
             gradient = vault.gradient(theta, release, settings["clip"])
             point = problem.origin()
             point[: problem.d] = self._least(gradient[: problem.d], settings["radius"])
             if problem.intercept:
                 limit = settings["intercept_limit"] / problem.intercept_column
                 point[problem.d] = -limit * np.sign(gradient[problem.d])
-            return point
-
-        return hard_threshold(walk(towards, problem, release.times), problem)
+            theta = (1 - step) * theta + step * point
+        return hard_threshold(theta, problem)
 
     def _least(self, gradient: Floats, radius: float) -> Floats:
         if self.oracle is None:

@@ -31,10 +31,8 @@ class QuietNoise(NoiseSource):
     ) -> tuple[Floats, float]:
         return super().gaussian(value, sensitivity, QUIET * multiplier, error)
 
-    def gumbel_top(
-        self, scores: Floats, picks: int, sensitivity: float, multiplier: float, error: float = 0.0
-    ) -> tuple[NDArray[np.int64], float]:
-        return super().gumbel_top(scores, picks, sensitivity, QUIET * multiplier, error)
+    def gumbel_scale(self, sensitivity: float, multiplier: float) -> float:
+        return QUIET * super().gumbel_scale(sensitivity, multiplier)
 
     def l2_laplace(self, scale: float, dimension: int) -> Floats:
         return super().l2_laplace(QUIET * scale, dimension)

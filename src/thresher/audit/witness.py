@@ -97,8 +97,8 @@ class Witness(CentralVault):
             said = next(self._script)
             answer = said.answer.copy()
             self._record(release, clip, self._mean_sensitivity(clip), said.scale)
-        engine, units = self._restricted(self._open(), support)
-        objective = self._objective(engine, self._limits_of(engine.row_norms(), clip), ridge)
+        engine, units, norms = self._restricted(self._open(), support)
+        objective = self._objective(engine, self._limits_of(norms, clip), ridge)
         scale = self.answers[-1].scale
         size = float(np.linalg.norm(objective(answer * units)[1])) / scale
         self._hear(Said(answer.copy(), scale), -size * size / 2)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from thresher.clipping import rounded_down
 from thresher.engines.dense import DenseEngine
 from thresher.engines.sparse import SparseEngine
 from thresher.partitions import Partitions
@@ -62,4 +63,5 @@ def engine_for(X: Any, constant: float) -> Engine:
         from thresher.engines.dask import DaskEngine  # builds an engine like these on each partition
 
         return DaskEngine.of(X, constant)
+    constant = float(rounded_down(constant, X.dtype))
     return SparseEngine.of(X, constant) if issparse(X) else DenseEngine.of(X, constant)

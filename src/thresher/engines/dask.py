@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.engines import Engine, engine_for
-from thresher.engines.sparse import SparseEngine
 from thresher.partitions import Partitions, Refused, Sealed
 
 __all__ = ["DaskEngine"]
@@ -34,14 +33,6 @@ ANSWER = 4 * 8  # bytes of rows in a piece at least, per column: its answers, ei
 BLOCK, SHARE = 2**27, 1 / 32  # bytes in a block at most, and of a thread's memory: clipping and products need copies
 BATCH = 2**28  # bytes of answers fetched at a time at most, unless a block's are more
 NO_ADVICE = {"distributed.admin.large-graph-warning-threshold": "1 TB"}  # to put large arguments on the workers first
-
-
-class Block(Sealed):
-    """The local engines of some pieces, on a worker."""
-
-    def __sizeof__(self) -> int:
-        copies = 2 if any(isinstance(engine, SparseEngine) for engine in self.value) else 1  # by columns and by rows
-        return copies * super().__sizeof__()
 
 
 class DaskEngine:
@@ -87,7 +78,7 @@ class DaskEngine:
         return norms
 
     def columns(self, support: Indices, factors: Floats | float = 1.0) -> DaskEngine:
-        chosen = self._asked(_columns, support, factors, together=Block)
+        chosen = self._asked(_columns, support, factors, together=Sealed)
         return DaskEngine(self._client, chosen, self._slices, len(support))
 
     def parts(self, labels: Indices, count: int) -> Iterator[Any]:
@@ -162,7 +153,7 @@ def _quietly(task: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_quietly
-def _built(pieces: list[list[Sealed]], recipe: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...]) -> Block:
+def _built(pieces: list[list[Sealed]], recipe: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...]) -> Sealed:
     """The local engines of a block."""
     engines = []
     for piece in pieces:
@@ -170,11 +161,11 @@ def _built(pieces: list[list[Sealed]], recipe: tuple[tuple[Callable[..., Any], t
         for step, arguments in recipe:
             rows = step(rows, *arguments)
         engines.append(rows)
-    return Block(engines)
+    return Sealed(engines)
 
 
 @_quietly
-def _answered(question: Question, together: Callable[[list[Any]], Any], block: Block, arguments: Sealed) -> Any:
+def _answered(question: Question, together: Callable[[list[Any]], Any], block: Sealed, arguments: Sealed) -> Any:
     return together([question(engine, *own) for engine, own in zip(block.value, arguments.value, strict=True)])
 
 

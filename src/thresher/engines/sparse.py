@@ -1,10 +1,8 @@
-"""Sparse rows, kept twice: by columns, so that X theta costs the support's columns only, and by rows for X' r."""
+"""Sparse rows, kept by columns: X theta costs the support's columns only, and X' r reads every entry once, in order."""
 
 from __future__ import annotations
 
-import functools
 import itertools
-import operator
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,81 +13,162 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.clipping import row_norms
+from thresher.engines.kernels import compiled
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
-BLOCKS, BLOCKS_FROM = 2, 500_000  # row blocks for X' r, from so many nonzeros on; below, threads do not pay
+BLOCKS, BLOCKS_FROM = 2, 500_000  # column blocks for X' r, from so many entries on; below, threads do not pay
+SHORT = 2**16  # row numbers below this take two bytes: X' r costs what it reads
 
 
 class SparseEngine:
-    """X by columns for X theta and by rows for X' r; nothing of size n x d is ever made from it."""
+    """The entries of X, column after column; nothing of size n x d is ever made from them.
 
-    def __init__(self, X: Any) -> None:
-        self.X = X
-        # The number of blocks is fixed, so the order of summation does not depend on the number of threads.
-        rows = X.tocsr()
-        edges = np.linspace(0, rows.shape[0], (BLOCKS if X.nnz >= BLOCKS_FROM else 1) + 1, dtype=int)
-        self._blocks = [(slice(a, b), _rows(rows, a, b).T) for a, b in itertools.pairwise(edges)]
-        self._pool = ThreadPoolExecutor(_threads()) if len(self._blocks) > 1 else None
+    X' r by columns reads r, n numbers, at random places and adds up each column by itself. By rows it would write d
+    numbers at random places, once per thread: that is faster only where n is many times d, and never by much.
+    """
 
-    def __reduce__(self) -> Any:
-        return SparseEngine, (self.X,)
+    def __init__(self, values: NDArray[Any], rows: NDArray[Any], starts: NDArray[np.int64], n: int) -> None:
+        self._loops = compiled()
+        self._n = n
+        self._starts = starts
+        self._values: NDArray[Any] = values if self._loops else values.astype(np.float64, copy=False)
+        self._rows = _packed(rows, n) if self._loops else rows
+        blocks = BLOCKS if values.size >= BLOCKS_FROM else 1
+        edges = np.searchsorted(starts, np.linspace(0, values.size, blocks + 1))
+        edges[0], edges[-1] = 0, len(starts) - 1
+        self._blocks = list(itertools.pairwise(edges.tolist()))
+        self._pool = ThreadPoolExecutor(_threads()) if blocks > 1 else None
 
     @classmethod
     def of(cls, X: Any, constant: float) -> SparseEngine:
+        """An engine over X, which it may keep and change, and one more column of a ``constant`` if that is not 0."""
         X = sparse.csc_array(X)
-        n, d = X.shape
-        data, indices, indptr = X.data, X.indices, X.indptr
-        if constant != 0:
-            data = np.append(data, np.full(n, constant))
-            indices = np.append(indices, np.arange(n))
-            indptr = np.append(indptr, indptr[-1] + n)
-            d += 1
-        # half the index bytes means noticeably less memory traffic, which is what a step costs
-        index = np.int32 if max(n, indptr[-1]) < 2**31 else np.int64
-        return cls(sparse.csc_array((data, indices.astype(index), indptr.astype(index)), shape=(n, d)))
+        n, _ = X.shape
+        data, indices, starts = X.data, X.indices, X.indptr.astype(np.int64)
+        if data.size and not (indices.min() >= 0 and indices.max() < n):
+            raise ValueError("X: a row number of the sparse matrix is out of range; rebuild the matrix")
+        if constant != 0:  # grown in place, so that there are never two copies
+            stored = data.size
+            data, indices = _grown(data, n), _grown(indices, n)
+            data[stored:], indices[stored:] = constant, np.arange(n)
+            starts = np.append(starts, starts[-1] + n)
+        return cls(data, indices, starts, n)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SparseEngine, (self._values, self._rows, self._starts, self._n)
+
+    def __repr__(self) -> str:
+        return f"SparseEngine of {self._n} rows and {self.dimension} columns"
 
     def product(self, theta: Floats) -> Floats:
-        support = np.flatnonzero(theta if theta.ndim == 1 else theta.any(axis=1))
-        if 4 * len(support) > len(theta):
-            return np.asarray(self.X @ theta)
-        return np.asarray(self.X[:, support] @ theta[support])
+        support = np.flatnonzero(theta != 0 if theta.ndim == 1 else theta.any(axis=1))
+        if self._loops is None:
+            return np.asarray(self._chosen(support).matrix() @ theta[support])
+        if theta.ndim == 2:
+            return np.column_stack([self.product(column) for column in theta.T])
+        out = np.zeros(self._n)
+        self._loops.add_columns(self._values, self._rows, self._starts, support, theta[support], out)
+        return out
 
     def transposed_product(self, r: Floats) -> Floats:
+        if r.ndim == 2:
+            return np.column_stack([self.transposed_product(column) for column in r.T])
+        r, out = np.ascontiguousarray(r), np.empty(self.dimension)
         run = map if self._pool is None else self._pool.map
-        parts = run(lambda block: block[1] @ r[block[0]], self._blocks)
-        return np.asarray(functools.reduce(operator.iadd, parts))
+        for _ in run(lambda block: self._dots(r, out, *block), self._blocks):
+            pass
+        return out
+
+    def _dots(self, r: Floats, out: Floats, first: int, last: int) -> None:
+        """out[j] = <column j, r> for first <= j < last."""
+        if self._loops is not None:
+            self._loops.column_dots(self._values, self._rows, self._starts, r, out, first, last)
+        else:
+            out[first:last] = self.matrix(first, last).T @ r
 
     @property
     def dimension(self) -> int:
-        return int(self.X.shape[1])
+        return len(self._starts) - 1
 
     def mean_squares(self, n: int) -> Floats:
-        return np.asarray(self.X.power(2).sum(axis=0)).ravel() / n
+        return np.asarray(self.matrix().power(2).sum(axis=0)).ravel() / n
 
     def gram(self, limits: Floats) -> Floats:
-        scaled = self.X.copy()
-        scaled.data *= np.minimum(1.0, limits)[scaled.indices]
+        scaled = self.matrix()
+        scaled.data = scaled.data * np.minimum(1.0, limits)[scaled.indices]
         return np.asarray((scaled.T @ scaled).toarray())
 
     def row_norms(self) -> Floats:
-        return row_norms(self.X)
+        return row_norms(self.matrix())
 
-    def columns(self, support: NDArray[np.intp], factors: Floats | float = 1.0) -> SparseEngine:
-        chosen = self.X[:, support]
-        chosen.data *= np.repeat(np.broadcast_to(factors, len(support)), np.diff(chosen.indptr))
-        return SparseEngine(chosen)
+    def columns(self, support: Indices, factors: Floats | float = 1.0) -> SparseEngine:
+        chosen = self._chosen(support)
+        factors = np.repeat(np.broadcast_to(factors, len(support)), np.diff(chosen._starts))
+        return SparseEngine(chosen._values * factors, chosen._rows, chosen._starts, self._n)
+
+    def _chosen(self, support: Indices) -> SparseEngine:
+        support = np.arange(self.dimension)[support]  # so that -1 is the last, as everywhere
+        lengths = np.diff(self._starts)[support]
+        starts = np.append(0, np.cumsum(lengths))
+        entries = np.arange(starts[-1]) + np.repeat(self._starts[support] - starts[:-1], lengths)
+        return SparseEngine(self._values[entries], self._rows[entries], starts, self._n)
 
     def parts(self, labels: NDArray[np.intp], count: int) -> Iterator[Any]:
-        rows = self.X.tocsr()
+        rows = self.matrix().tocsr()
         return (rows[np.flatnonzero(labels == part)].tocsc() for part in range(count))
 
+    @property
+    def stored(self) -> int:
+        """The number of entries."""
+        return int(self._values.size)
 
-def _rows(X: Any, first: int, last: int) -> Any:
-    """Rows first..last-1 of a CSR array, sharing its memory."""
-    start, stop = X.indptr[first], X.indptr[last]
-    parts = (X.data[start:stop], X.indices[start:stop], X.indptr[first : last + 1] - start)
-    return sparse.csr_array(parts, shape=(last - first, X.shape[1]))
+    @property
+    def is_walkable(self) -> bool:
+        """Whether the compiled loops can follow a walk over these rows."""
+        return self._loops is not None and max(self._n, self.dimension) < 2**31
+
+    def by_columns(self) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[np.int64]]:
+        """Values, row numbers, and where each column starts."""
+        return self._values, self._rows.astype(np.uint32, copy=False), self._starts
+
+    def by_rows(self) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[np.int64]]:
+        """Values, column numbers, and where each row starts."""
+        rows = self.matrix().tocsr()
+        return rows.data, rows.indices.astype(np.uint32, copy=False), rows.indptr.astype(np.int64)
+
+    def column_sums(self) -> Floats:
+        """sum_i |x_ij| for each column."""
+        return SparseEngine(np.abs(self._values), self._rows, self._starts, self._n).transposed_product(
+            np.ones(self._n)
+        )
+
+    def matrix(self, first: int = 0, last: int | None = None) -> Any:
+        """Columns first..last-1 as SciPy's CSC, sharing memory where SciPy can."""
+        starts = self._starts[first : (self.dimension if last is None else last) + 1]
+        entries = slice(starts[0], starts[-1])
+        rows = self._rows[entries]
+        rows = rows.view(np.int32) if rows.dtype == np.uint32 else rows
+        starts = starts - starts[0]
+        if starts[-1] < 2**31 and self._n < 2**31:  # SciPy wants both of one kind
+            rows, starts = rows.astype(np.int32, copy=False), starts.astype(np.int32)
+        return sparse.csc_array((self._values[entries], rows, starts), shape=(self._n, len(starts) - 1))
+
+
+def _packed(rows: NDArray[Any], n: int) -> NDArray[Any]:
+    """Row numbers as the compiled loops take them: unsigned and short."""
+    if n <= SHORT:
+        return rows.astype(np.uint16, copy=False)
+    return rows.view(np.uint32) if rows.dtype == np.int32 else rows
+
+
+def _grown(entries: NDArray[Any], by: int) -> NDArray[Any]:
+    """The same array with room for ``by`` more; the operating system moves pages and copies nothing."""
+    if entries.base is not None or not entries.flags.owndata:
+        entries = entries.copy()
+    entries.resize(entries.size + by, refcheck=False)
+    return entries
 
 
 def _threads() -> int:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from thresher.clipping import gram_sensitivity
 from thresher.releases import Release
-from thresher.vaults.rows import Rows, margins_of
+from thresher.vaults.rows import Rows
 
 __all__ = ["Averages"]
 
@@ -24,8 +24,7 @@ class Averages(Rows):
         """(1/n) sum_i clip(r_i) x_i + noise, each row's term clipped to l2 norm ``clip``."""
         clip = float(clip)  # a NumPy half-precision clip would make the sensitivity half-precision too: zero, at times
         engine = self._charge("gradient", release, clip, theta)
-        margins = margins_of(engine, self.problem.by_column(theta))
-        value = self.problem.stacked(self._mean_gradient(engine, margins, self._limits(clip)))
+        value = self.problem.stacked(self._mean_gradient(engine, self._margins(engine, theta), self._limits(clip)))
         return self._noised_average(value, release, clip)
 
     def restricted_gradient(self, theta: Floats, support: Indices, release: Release, clip: float) -> Floats:
@@ -36,8 +35,8 @@ class Averages(Rows):
         clip = float(clip)
         self._check_support(support)
         engine = self._charge("restricted gradient", release, clip, theta)
-        columns, units = self._restricted(engine, support)
-        value = self._mean_gradient(columns, margins_of(engine, theta), self._limits_of(columns.row_norms(), clip))
+        columns, units, norms = self._restricted(engine, support)
+        value = self._mean_gradient(columns, self._margins(engine, theta), self._limits_of(norms, clip))
         return self._noised_average(value, release, clip) * units
 
     def moments(self, columns: Indices, release: Release) -> Floats:
@@ -53,8 +52,8 @@ class Averages(Rows):
         clip = float(norm) ** 2
         self._check_support(support)
         engine = self._charge("gram", release, clip, self.problem.origin())
-        columns, _ = self._restricted(engine, support)
-        matrix = columns.gram(self._limits_of(columns.row_norms(), float(norm))) / self.problem.n
+        columns, _, norms = self._restricted(engine, support)
+        matrix = columns.gram(self._limits_of(norms, float(norm))) / self.problem.n
         at = np.triu_indices(len(support))
         weights = np.where(at[0] == at[1], 1.0, math.sqrt(2))  # off the diagonal an entry stands for two
         sensitivity = gram_sensitivity(clip, self.problem.n, self._plan.budget.adjacency)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.releases import Release
-from thresher.vaults.rows import ROUND_OFF, Rows, margins_of
+from thresher.vaults.rows import ROUND_OFF, Rows
 
 __all__ = ["Choices"]
 
@@ -32,7 +32,7 @@ class Choices(Rows):
         if picks > d - len(excluded):
             raise ValueError(f"picks={picks} of only {d - len(excluded)} columns; ask for fewer")
         engine = self._charge("selection", release, clip, theta)
-        scores = -self._mean_gradient(engine, margins_of(engine, theta), clip)[:d] / self.problem.entry_bounds[:d]
+        scores = -self._mean_gradient(engine, self._margins(engine, theta), clip)[:d] / self.problem.entry_bounds[:d]
         if offset is not None:
             scores += offset
         scores = np.abs(scores)
@@ -55,12 +55,12 @@ class Choices(Rows):
         if of == "targets":
             return self._level(self._targets, q, levels, release)
         if of == "residuals":
-            return self._level(np.abs(self._residuals(margins_of(engine, theta))), q, levels, release)
-        norms = self._norms if support is None else self._restricted(engine, support)[0].row_norms()
+            return self._level(np.abs(self._residuals(self._margins(engine, theta))), q, levels, release)
+        norms = self._norms if support is None else self._restricted(engine, support).norms
         if of == "row norms":
             return self._level(norms, q, levels, release)
         with np.errstate(over="ignore", invalid="ignore"):  # infinity times 0 counts as above every level
-            norms = norms * np.abs(self._residuals(margins_of(engine, theta)))
+            norms = norms * np.abs(self._residuals(self._margins(engine, theta)))
         return self._level(norms, q, levels, release)
 
     def column_quantile(self, column: int, q: float, levels: Floats, release: Release) -> float:

@@ -16,7 +16,7 @@ from thresher.randomisers import Classes
 from thresher.randomness import NoiseSource
 from thresher.releases import Release
 from thresher.vaults.people import Unrandomised, label_randomiser, refuse_hardened, unit_labels
-from thresher.vaults.rows import Rows, margins_of
+from thresher.vaults.rows import Rows
 
 __all__ = ["LabelVault"]
 
@@ -53,9 +53,7 @@ class LabelVault(Rows):
     def gradient(self, theta: Floats) -> Floats:
         """The gradient of the loss on public rows and reported labels: post-processing."""
         engine = self._heard()
-        return self.problem.stacked(
-            self._mean_gradient(engine, margins_of(engine, self.problem.by_column(theta)), math.inf)
-        )
+        return self.problem.stacked(self._mean_gradient(engine, self._margins(engine, theta), math.inf))
 
     @property
     def features(self) -> Any:

@@ -41,8 +41,8 @@ class Perturbation(Minimisers):
         if math.isinf(clip):
             raise ValueError(f"clip={clip!r}: the search for the minimiser needs a finite scale, even without noise")
         whole = self._charge("perturbed minimiser", release, clip, self.problem.origin())
-        engine, units = self._restricted(whole, support)
-        limits = self._limits_of(engine.row_norms(), clip)
+        engine, units, norms = self._restricted(whole, support)
+        limits = self._limits_of(norms, clip)
         sensitivity = self._mean_sensitivity(clip)
         tilt, scale = self._noise.gaussian(np.zeros(len(support)), sensitivity, release.multiplier)
         tolerance, off = self._precision(support, clip, ridge, scale)

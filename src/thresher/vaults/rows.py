@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,14 @@ Indices = NDArray[np.intp]
 
 ROUND_OFF = 2.0**-53
 EXACTLY_SAMPLED = ("gaussian", "gumbel", "none")
+
+
+class Restricted(NamedTuple):
+    """Some columns of the rows, over their units."""
+
+    engine: Engine
+    units: Floats
+    norms: Floats  # of the rows, on these columns
 
 
 class Rows(Vault):
@@ -52,6 +60,7 @@ class Rows(Vault):
         self._targets = targets - self.problem.target_centre
         self._norms = self._engine.row_norms()
         self._limits = lru_cache(maxsize=1)(lambda clip: self._limits_of(self._norms, clip))  # one clip is usual
+        self._memory: dict[str, tuple[Any, Any]] = {}
 
     def one_against_rest(self, output: int, plan: Plan) -> Self:
         """The same rows with "is it class ``output``" for a target, answering ``plan`` on this vault's meter."""
@@ -61,7 +70,7 @@ class Rows(Vault):
             raise ValueError("plan is for other public facts than this vault's; plan for one output of its problem")
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
-        view._plan, view._loss, view._views = plan, loss_of(plan.problem.loss), []
+        view._plan, view._loss, view._views, view._memory = plan, loss_of(plan.problem.loss), [], {}
         view._targets = self._targets[:, output].copy()
         self._views.append(view)
         return view
@@ -74,11 +83,12 @@ class Rows(Vault):
             view.close()
         self._engine = None
         self._targets = self._norms = np.empty(0)
+        self._memory.clear()
         self._limits.cache_clear()
 
     # -- for the questions --------------------------------------------------------------------------------------
 
-    def _charge(self, question: str, release: Release, clip: float, theta: Floats) -> Engine:
+    def _charge(self, question: str, release: Release, clip: float, theta: Floats | None) -> Engine:
         """Refuse what cannot be answered, then pay; only after this may a row be touched."""
         engine = self._open()
         self._check_question(release, clip, theta)
@@ -104,10 +114,26 @@ class Rows(Vault):
         if not np.all((support >= 0) & (support < self.problem.dimension)):
             raise ValueError(f"support={support!r} must hold coordinates from 0 to {self.problem.dimension - 1}")
 
-    def _restricted(self, engine: Engine, support: Indices) -> tuple[Engine, Floats]:
-        """The columns in ``support`` over their units, and those units."""
-        units = self.problem.units[support]
-        return engine.columns(support, 1 / units), units
+    def _restricted(self, engine: Engine, support: Indices) -> Restricted:
+        """The columns in ``support`` over their units."""
+
+        def compute() -> Restricted:
+            units = self.problem.units[support]
+            columns = engine.columns(support, 1 / units)
+            return Restricted(columns, units, columns.row_norms())
+
+        return self._known("columns", support, compute)  # type: ignore[no-any-return]
+
+    def _margins(self, engine: Engine, theta: Floats) -> Floats:
+        """X theta of all rows."""
+        return self._known("margins", theta, lambda: margins_of(engine, self.problem.by_column(theta)))  # type: ignore[no-any-return]
+
+    def _known(self, what: str, key: Any, compute: Callable[[], Any]) -> Any:
+        """What was computed for this key the last time: several questions in a row are about one theta, or support."""
+        known = self._memory.get(what)
+        if known is None or not _same(known[0], key):
+            known = self._memory[what] = key.copy() if isinstance(key, np.ndarray) else key, compute()
+        return known[1]
 
     def _residuals(self, margins: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -116,13 +142,22 @@ class Rows(Vault):
         residuals[np.isnan(residuals)] = 0.0
         return residuals
 
+    def _clipped_residuals(self, limits: Floats | float) -> Callable[[Floats], Floats]:
+        """Residuals, as a function of the margins, of which none or no row's norm exceeds its limit."""
+
+        def clipped(margins: Floats) -> Floats:
+            residuals = self._residuals(margins)
+            if residuals.ndim == 1:
+                np.clip(residuals, -limits, limits, out=residuals)
+            else:  # several outputs: a row's gradient is its residuals times x_i, so they are clipped together
+                sizes = np.linalg.norm(residuals, axis=1)
+                residuals *= np.divide(limits, sizes, out=np.ones_like(sizes), where=sizes > limits)[:, None]
+            return residuals
+
+        return clipped
+
     def _mean_gradient(self, engine: Engine, margins: Floats, limits: Floats | float) -> Floats:
-        residuals = self._residuals(margins)
-        if residuals.ndim == 1:
-            np.clip(residuals, -limits, limits, out=residuals)
-        else:  # several outputs: a row's gradient is its residuals times x_i, so they are clipped together
-            sizes = np.linalg.norm(residuals, axis=1)
-            residuals *= np.divide(limits, sizes, out=np.ones_like(sizes), where=sizes > limits)[:, None]
+        residuals = self._clipped_residuals(limits)(margins)
         residuals /= self.problem.n
         return engine.transposed_product(residuals)
 
@@ -168,6 +203,10 @@ class Rows(Vault):
             scale = multiplier * sensitivity if multiplier > 0 else 0.0
             return np.array([np.argmax(scores + self._noise.laplace(scale, scores.size))]), scale
         return self._noise.gumbel_top(scores, picks, sensitivity, multiplier, error)
+
+
+def _same(known: Any, key: Any) -> bool:
+    return np.array_equal(known, key) if isinstance(key, np.ndarray) else bool(known == key)
 
 
 def margins_of(engine: Engine, theta: Floats) -> Floats:

@@ -64,12 +64,14 @@ class Vault:
     def __reduce__(self) -> Any:
         raise TypeError("a vault never leaves its process: it cannot be pickled or copied")
 
-    def _check_question(self, release: Release, clip: float, theta: Floats) -> None:
-        """Refuse what cannot be answered, before it is paid for."""
+    def _check_question(self, release: Release, clip: float, theta: Floats | None) -> None:
+        """Refuse what cannot be answered, before it is paid for; a walk needs no check, its vertices are public."""
         if not SMALLEST <= clip <= (LARGEST if release.multiplier > 0 else math.inf):
             raise ValueError(
                 f"clip={clip!r} must be a number from {SMALLEST:g} to {LARGEST:g}: it is what bounds the sensitivity"
             )
+        if theta is None:
+            return
         if theta.shape != (self.problem.dimension,):
             raise ValueError(f"theta has shape {theta.shape}, the problem {self.problem.dimension} coordinates")
         if not np.all(np.isfinite(theta)):

@@ -7,9 +7,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.engines import Engine
 from thresher.polytopes import L1Ball, Polytope, Simplex, is_measured_here
 from thresher.releases import Release
-from thresher.vaults.rows import ROUND_OFF, Rows, margins_of
+from thresher.vaults.followers import Follower, can_follow
+from thresher.vaults.rows import ROUND_OFF, Rows
+from thresher.walk import Walk
 
 __all__ = ["Vertices"]
 
@@ -19,20 +22,49 @@ Floats = NDArray[np.float64]
 class Vertices(Rows):
     """The vertex with the largest noisy score."""
 
-    def vertex(self, theta: Floats, release: Release, polytope: L1Ball | Simplex | Polytope, clip: float) -> int:
+    def vertex(
+        self, at: Floats | Walk, release: Release, polytope: L1Ball | Simplex | Polytope, clip: float, *,
+        constant_work: bool = False,
+    ) -> int:  # fmt: skip
         """The position of the vertex v with the largest -<v, g> + noise, residuals clipped to [-clip, clip].
 
         A row adds r_i <v, x_i> / n to a score, with |r_i| <= clip and |<v, x_i>| <= reach: no more than clip * reach.
+        ``at`` is a point, or a walk over the polytope, which the vault follows at the cost of what each move touches
+        where it can. Its time then depends on the rows; with ``constant_work`` it does not, given their number and that
+        of their entries.
         """
         if not is_measured_here(polytope):
             raise TypeError(f"polytope={polytope!r} is no set of thresher.polytopes, so its reach cannot be trusted")
+        walk = at if isinstance(at, Walk) else None
+        if walk is not None and walk.polytope is not polytope:
+            raise ValueError("polytope is not the one the walk is over")
         clip = float(clip)
-        contribution = clip * polytope.reach(self.problem)
-        engine = self._charge("vertex", release, contribution, theta)
-        scores = -polytope.products(self._mean_gradient(engine, margins_of(engine, theta), clip), self.problem)
+        contribution = clip * self._known("reach", polytope, lambda: polytope.reach(self.problem))
+        engine = self._charge("vertex", release, contribution, None if isinstance(at, Walk) else at)
         sensitivity = self._mean_sensitivity(contribution)
-        (at,) = self._chosen(scores, 1, release, contribution, sensitivity, self._score_error(contribution))
-        return int(at)
+        if walk is not None and not constant_work and can_follow(engine, self.problem, self._noise, release, polytope):
+            index, scale = self._followed(engine, walk, release, clip, sensitivity)
+            self._record(release, contribution, sensitivity, scale)
+            return index
+        scores = self._scores(engine, at.theta if isinstance(at, Walk) else at, polytope, clip)
+        (index,) = self._chosen(scores, 1, release, contribution, sensitivity, self._score_error(contribution))
+        return int(index)
+
+    def _followed(
+        self, engine: Engine, walk: Walk, release: Release, clip: float, sensitivity: float
+    ) -> tuple[int, float]:
+        """The position of the vertex and the scale of the noise, by following the walk."""
+        scale = self._noise.gumbel_scale(sensitivity, release.multiplier)
+
+        def start() -> Follower:
+            return Follower(engine, self._targets, self._clipped_residuals(clip), walk, clip, scale)
+
+        follower: Follower = self._known("follower", (walk, clip, scale), start)
+        return follower.draw(self._noise.uniform), scale
+
+    def _scores(self, engine: Engine, theta: Floats, polytope: L1Ball | Simplex | Polytope, clip: float) -> Floats:
+        """-<v, g> of every vertex v."""
+        return -polytope.products(self._mean_gradient(engine, self._margins(engine, theta), clip), self.problem)
 
     def _score_error(self, contribution: float) -> float:
         """A bound on a score's round-off: that of the mean gradient and that of a product with d terms.

@@ -1,0 +1,141 @@
+"""The gradient along a Frank-Wolfe walk over sparse rows, kept up to date at the cost of what a step touches.
+
+docs/frank_wolfe.md says how and proves that the vertex drawn has exactly the law of the exponential mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.engines.kernels import compiled
+from thresher.engines.sparse import SparseEngine
+
+__all__ = ["LazyGradient", "Pieces", "is_walkable", "logistic_pieces", "squared_pieces"]
+
+Floats = NDArray[np.float64]
+
+UNIFORMS, TRIES = 8192, 1024  # numbers drawn at a time, and used before bounds are worth being taken afresh
+WINDOW = 4  # bounds on gradients hold for the next step/WINDOW steps: the later, the less a step changes
+TOUCH, READ, COLUMN, ROW = 3.0, 0.8, 8.0, 15.0  # nanoseconds: an entry touched, and what all take if read afresh
+DRIFT, MOST_TOUCHED = 1e-8, 10_000_000  # round-off in a residual stays below this part of it for so many updates
+LIGHT = 2  # light steps in a row after which following them pays again
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A residual s psi(s m - o) whose psi is within ``off`` of constants[k] + slopes[k] u between two knots."""
+
+    signs: Floats
+    offsets: Floats
+    knots: Floats
+    slopes: Floats
+    constants: Floats
+    off: float
+
+
+def squared_pieces(targets: Floats, clip: float) -> Pieces:
+    """m - y within [-clip, clip]: three pieces, exactly."""
+    slopes, constants = np.array([0.0, 1.0, 0.0]), np.array([-clip, 0.0, clip])
+    return Pieces(np.ones_like(targets), targets, np.array([-clip, clip]), slopes, constants, off=0.0)
+
+
+def logistic_pieces(targets: Floats, clip: float, width: float = 0.4, reach: float = 6.4) -> Pieces:
+    """sigmoid(m) - y = s sigmoid(s m) with s = 1 - 2y, at most ``clip``: chords between knots, constant beyond them.
+
+    A chord is off by at most width^2/8 times the largest second derivative, 1/(6 sqrt 3) (taken as 0.0963); an end is
+    off by at most sigmoid(-reach). Where a clip cuts a chord the larger of the two errors stays.
+    """
+    last = min(reach, math.log(clip / (1 - clip))) if clip < 1 else reach
+    knots = np.append(np.arange(-reach, last - width / 2, width), last)
+    values = 1 / (1 + np.exp(-knots))
+    slopes = np.concatenate([[0.0], np.diff(values) / np.diff(knots), [0.0]])
+    ends = values[0], min(clip, 1.0) if last < reach else values[-1]
+    constants = np.concatenate([[ends[0]], values[:-1] - slopes[1:-1] * knots[:-1], [ends[1]]])
+    chord = 0.0963 * float(np.max(np.diff(knots), initial=0.0)) ** 2 / 8
+    off = max(chord, 1 / (1 + math.exp(reach)))
+    return Pieces(1 - 2 * targets, np.zeros_like(targets), knots, slopes, constants, off)
+
+
+def is_walkable(engine: object) -> bool:
+    """Whether there are compiled loops for these rows."""
+    return isinstance(engine, SparseEngine) and engine.is_walkable
+
+
+class LazyGradient:
+    """X' r along a walk, and columns drawn with weight 2 cosh(kappa |gradient|) and the sign that goes with it."""
+
+    def __init__(
+        self, engine: SparseEngine, residual: Callable[[Floats], Floats], pieces: Pieces, scales: Floats,
+        kappa: float, kappa_of_constant: float, clip: float, logistic: bool,
+    ) -> None:  # fmt: skip
+        self._engine, self._residual = engine, residual
+        columns, rows = engine.by_columns(), engine.by_rows()
+        largest = pieces.off + DRIFT * (clip + float(np.max(np.abs(pieces.offsets), initial=0.0)))
+        slacks = largest * engine.column_sums()
+        table = pieces.knots, pieces.slopes, pieces.constants, pieces.signs, pieces.offsets
+        self._walk = compiled().Walk(*columns, *rows, scales, *table, slacks, kappa, kappa_of_constant, clip, logistic)
+        n, d = len(pieces.signs), engine.dimension
+        self._afresh = READ * engine.stored + COLUMN * d + ROW * n  # what a step costs that follows nothing
+        self._margins = np.empty(n)
+        self._uniforms, self._used = np.empty(0), 0
+        self._step, self._touched, self._light, self._needed = 0, 0, 0, LIGHT
+        self._refresh()
+
+    def move(self, column: int, weight: float) -> None:
+        """The coefficient of ``column`` grows by ``weight`` times the next scale, all shrink with it."""
+        work = self._walk.work(column)
+        self._light = self._light + 1 if TOUCH * work < self._afresh else 0
+        self._step += 1
+        if self._followed and self._light and self._touched < MOST_TOUCHED:
+            self._walk.move(column, weight)
+            self._touched += work
+            return
+        self._walk.shift(column, weight)
+        if self._light >= self._needed:
+            self._refresh()
+        else:
+            self._read()
+
+    def _refresh(self) -> None:
+        """All that is followed, from scratch."""
+        self._walk.refresh()
+        self._followed, self._until, self._window, self._touched = True, self._step, math.inf, 0
+
+    def _read(self) -> None:
+        """The gradient, from scratch and exactly; the next moves are not followed."""
+        self._walk.margins(self._margins)
+        self._walk.give(self._engine.transposed_product(self._residual(self._margins)))
+        self._followed, self._until, self._window = False, self._step, 0
+
+    def draw(self, uniforms: Callable[[int], Floats]) -> tuple[int, bool]:
+        """A column, and whether its coefficient goes down."""
+        while True:
+            if self._step >= self._until:
+                self._window = min(2 * self._window + 1, self._step // WINDOW + 1) if self._followed else 0
+                self._sort()
+            column, down = self._tried(uniforms)
+            if column >= 0:
+                return column, down
+            if self._window > 0:  # bounds that hold for some steps may be too loose, those for one less so
+                self._window = 0
+                self._sort()
+            else:  # the stand-in itself is too loose
+                self._needed, self._light = 2 * self._needed, 0
+                self._read()
+
+    def _sort(self) -> None:
+        self._until = self._step + max(1, int(self._window))
+        self._walk.sort(self._step + int(self._window))
+
+    def _tried(self, uniforms: Callable[[int], Floats]) -> tuple[int, bool]:
+        """The column that one of so many tries accepts, or -1."""
+        if self._used + TRIES > len(self._uniforms):
+            self._uniforms, self._used = uniforms(UNIFORMS), 0
+        used, column, down = self._walk.draw(self._uniforms[self._used : self._used + TRIES])
+        self._used += used
+        return column, down

@@ -1,0 +1,64 @@
+"""The private state of a Frank-Wolfe walk: margins and gradient of the rows, kept up to date move by move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.engines.lazy import LazyGradient, is_walkable, logistic_pieces, squared_pieces
+from thresher.measurements import LINEAR
+from thresher.plan import Problem
+from thresher.polytopes import L1Ball
+from thresher.randomness import NoiseSource
+from thresher.releases import Release
+from thresher.walk import Walk
+
+__all__ = ["Follower", "can_follow"]
+
+Floats = NDArray[np.float64]
+
+
+def can_follow(engine: Any, problem: Problem, noise: NoiseSource, release: Release, polytope: Any) -> bool:
+    """Whether the vertices are on the axes, the rows sparse, the loss made of pieces, and the noise plain Gumbel."""
+    return (
+        isinstance(polytope, L1Ball)
+        and is_walkable(engine)
+        and problem.measurement == LINEAR
+        and release.noise == "gumbel"
+        and release.multiplier > 0
+        and not noise.hardened
+    )
+
+
+class Follower:
+    """Stands where a public walk over the l1 ball stands, and draws the next vertex.
+
+    The weight of the vertex +-c e_j is exp(-+ kappa_j g_j), g the sum of the rows' gradients and kappa_j = c / (n
+    scale): a column of weight 2 cosh(kappa_j g_j) and a sign.
+    """
+
+    def __init__(
+        self, engine: Any, targets: Floats, residual: Callable[[Floats], Floats], walk: Walk, clip: float, scale: float
+    ) -> None:
+        problem = walk.problem
+        pieces = (logistic_pieces if problem.classifies else squared_pieces)(targets, clip)
+        unit = 1 / (problem.n * scale)
+        self._walk, self._moved, self._d = walk, 0, problem.d
+        self._radius, self._shift = walk.polytope.norm, -1.0  # below 0: there is no intercept
+        if problem.intercept:
+            self._shift = float(walk.polytope.entries(2 * problem.d, problem)[1][0])
+        kappas = self._radius * unit, self._shift * unit
+        self._gradient = LazyGradient(engine, residual, pieces, walk.scales, *kappas, clip, problem.classifies)
+
+    def draw(self, uniforms: Callable[[int], Floats]) -> int:
+        """The position of the next vertex."""
+        d = self._d
+        for vertex, weight in self._walk.moves[self._moved :]:  # in the order of L1Ball: all +, all -, the intercept's
+            down, column = divmod(vertex, d) if vertex < 2 * d else (vertex - 2 * d, d)
+            self._gradient.move(column, (-weight if down else weight) * (self._shift if column == d else self._radius))
+        self._moved = len(self._walk.moves)
+        column, down = self._gradient.draw(uniforms)
+        return column + down * d if column < d else 2 * d + down
