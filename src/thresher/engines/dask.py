@@ -40,6 +40,8 @@ class DaskEngine:
 
     def __init__(self, client: Any, blocks: list[Any], slices: list[list[slice]], dimension: int) -> None:
         self._client, self._blocks, self._slices, self._dimension = client, blocks, slices, dimension
+        # Dask sends a message every 10 ms: that the latest answers may go is said along with the next question
+        self._latest: list[Any] = []
 
     @classmethod
     def of(cls, X: Partitions, constant: float) -> DaskEngine:
@@ -88,11 +90,12 @@ class DaskEngine:
 
     def _stacked(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None) -> Any:
         """The answers below each other."""
-        return _below(self._fetched(self._asked(question, *shared, rows=rows, together=_below)))
+        self._latest = self._asked(question, *shared, rows=rows, together=_below)
+        return _below(self._fetched(self._latest))
 
     def _summed(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None, size: int) -> Floats:
         """The sum of the answers, each of ``size`` numbers, in order."""
-        futures = self._asked(question, *shared, rows=rows, together=np.stack)
+        self._latest = futures = self._asked(question, *shared, rows=rows, together=np.stack)
         step = max(1, BATCH // max(1, 8 * size * max(map(len, self._slices))))
         batches = (self._fetched(futures[first : first + step]) for first in range(0, len(futures), step))
         answers = itertools.chain.from_iterable(itertools.chain.from_iterable(batches))
