@@ -19,6 +19,7 @@ from sklearn.base import clone
 pytest.importorskip("distributed")
 pytest.importorskip("pandas")
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import distributed
@@ -270,6 +271,7 @@ def test_a_fit_logs_nothing_and_leaves_nothing_on_the_workers(rows, client, log)
     [
         (da.zeros(5), np.zeros(5), "expected a Dask array or DataFrame.*1 dimension"),
         (da.zeros((5, 2, 2)), np.zeros(5), "3 dimension"),
+        (dask.delayed(np.zeros)((5, 2)), np.zeros(5), "expected a Dask array or DataFrame.*got Delayed"),
         (da.zeros((5, 2)), np.zeros(4), r"inconsistent numbers of samples: \[5, 4\]"),
         (da.zeros((5, 2)), da.zeros(6), r"inconsistent numbers of samples: \[5, 6\]"),
         (da.zeros((5, 2)), np.array([0, 1, 2, 3, math.nan]), "Input y contains NaN"),
@@ -288,6 +290,14 @@ def test_a_fit_logs_nothing_and_leaves_nothing_on_the_workers(rows, client, log)
 def test_what_is_refused_in_memory_is_refused_here(X, y, words, client):
     with pytest.raises(ValueError, match=words):
         regressor().fit(X, y)
+
+
+def test_what_only_looks_like_dask_is_taken_as_it_is(rows):
+    class Labelled(np.ndarray):
+        def __dask_graph__(self):
+            return None
+
+    same_model(regressor().fit(rows[0].view(Labelled), rows[1]), regressor().fit(*rows))
 
 
 def test_an_unknown_number_of_columns_is_refused(rows, client):

@@ -82,7 +82,8 @@ def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
 
 
 def is_dask(X: Any) -> bool:
-    return hasattr(X, "__dask_graph__")
+    """Whether X is a collection of Dask itself: others (xarray) have its methods but not those that are needed here."""
+    return hasattr(X, "__dask_graph__") and type(X).__module__.partition(".")[0] == "dask"
 
 
 @contextmanager
@@ -146,10 +147,11 @@ def lazily(function: Callable[[Any], Any], X: Any) -> Any:
 def _columns(X: Any) -> Any:
     """The names of the columns of X, or their numbers if they have none."""
     ndim = getattr(X, "ndim", None)
-    if ndim != 2:
+    if not (isinstance(ndim, int) and ndim == 2):  # a Delayed has every attribute, but no number
+        found = f"{type(X).__name__} with {ndim} dimension(s)" if isinstance(ndim, int) else type(X).__name__
         raise ValueError(
-            f"X: expected a Dask array or DataFrame with rows and columns, got {type(X).__name__}"
-            f"{'' if ndim is None else f' with {ndim} dimension(s)'}; reshape it, for example X.reshape(-1, 1)"
+            f"X: expected a Dask array or DataFrame with rows and columns, got {found}; make it one, for example by "
+            "X.reshape(-1, 1) or dask.array.from_delayed"
         )
     if hasattr(X, "columns"):
         return X.columns
