@@ -114,6 +114,7 @@ def clip_rows(X: Any, bounds: Bounds) -> Any:
     if sparse.issparse(X):
         X = sparse.csc_array(X, dtype=kept, copy=X.format == "csc")  # any other format is copied on the way
         X.sum_duplicates()
+        _trim(X)
         _clip_entries(X.data, _REPRESENTABLE)
         if isinstance(bounds.feature, tuple):
             features = np.asarray(bounds.feature)
@@ -222,6 +223,15 @@ def _shrink(norms: Floats, bound: float, kept: type[np.floating[Any]]) -> Floats
     """
     inward = 1 - 2.0**-22 if kept is np.float32 else 1.0
     return np.where(norms > bound, inward * _ratio(bound, norms), 1.0)
+
+
+def _trim(X: Any) -> None:
+    """Give back the room that added-up duplicates leave at the end of the arrays, without a copy of what is kept."""
+    for name in ("data", "indices"):
+        size, base = getattr(X, name).size, getattr(X, name).base
+        if base is not None and base.ndim == 1:
+            setattr(X, name, base)  # the view must be gone before its memory may move
+            base.resize(size, refcheck=False)
 
 
 def _blocks(size: int) -> list[slice]:

@@ -157,7 +157,8 @@ class NoiseSource:
     def _by_inversion(self, scores: Floats, scale: float) -> Integers:
         """The position of the largest score + Gumbel(scale): position j with probability proportional to
         exp(score_j / scale), by one uniform number on the ladder of these."""
-        ladder = np.cumsum(np.exp((scores - np.max(scores)) / scale))
+        with np.errstate(over="ignore"):  # scores infinitely far below the largest are never chosen
+            ladder = np.cumsum(np.exp((scores - np.max(scores)) / scale))
         at = np.searchsorted(ladder, self._generator.random() * ladder[-1], side="right")
         return np.array([at])
 

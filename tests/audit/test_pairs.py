@@ -21,6 +21,8 @@ BUILT_IN = {
     "mirrored row, add-remove": lambda: pairs.mirrored_row(adjacency="add-remove"),
     "mirrored row, logistic, add-remove": lambda: pairs.mirrored_row("logistic", adjacency="add-remove"),
     "one rises": pairs.one_rises,
+    "leaning": pairs.leaning,
+    "leaning, logistic": lambda: pairs.leaning("logistic"),
     "one rises, logistic": lambda: pairs.one_rises("logistic"),
     "support flip": pairs.support_flip,
     "support flip, small": lambda: pairs.support_flip(101, 2),
@@ -32,6 +34,10 @@ BUILT_IN = {
     "all-ones direction": pairs.all_ones,
 }
 X, Y = np.arange(12.0).reshape(4, 3), np.array([1.0, 2.0, 3.0, 4.0])
+
+
+def plain(rows):
+    return rows.toarray() if sparse.issparse(rows) else rows
 
 
 def changed(values, at, to):
@@ -47,7 +53,7 @@ def changed(values, at, to):
 def test_built_in_pairs_are_neighbours_and_fit_their_problem(name):
     """Counted anew, row by row."""
     pair = BUILT_IN[name]()
-    (X, y), (Z, z) = pair.first, pair.second
+    (X, y), (Z, z) = ((plain(rows), targets) for rows, targets in (pair.first, pair.second))
     if pair.adjacency is Adjacency.REPLACE_ONE:
         assert X.shape == Z.shape
         assert sum(bool(np.any(X[i] != Z[i]) or y[i] != z[i]) for i in range(len(y))) == 1
@@ -146,6 +152,10 @@ class Listening(Witness):
         self.scores.append(scores.copy())
         return super()._top(scores, *args)
 
+    def _followed(self, engine, walk, release, clip, sensitivity):
+        self.scores.append(self._scores(engine, walk.theta, walk.polytope, clip))
+        return super()._followed(engine, walk, release, clip, sensitivity)
+
 
 def heard(question, pair=None):
     """A question put to both data sets of its pair, the second one hearing the first one's answers."""
@@ -167,7 +177,7 @@ def moved(first, second):
 
 
 NUMBERS = ["gradient", "restricted-gradient", "moments", "gram", "minimiser", "labels", "pure-minimiser"]
-CHOICES = ["selection", "votes", "quantile", "vertex", "signed-vertex"]
+CHOICES = ["selection", "votes", "quantile", "vertex", "signed-vertex", "walked-vertex"]
 
 
 def test_every_question_is_a_number_or_a_choice_or_the_perturbed_minimiser_or_a_report():

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from thresher.randomness import NoiseSource
 from thresher.releases import GaussianReport, Release
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault
 from thresher.vaults.people import Reporter
+from thresher.walk import Walk
 
 __all__ = ["FreeSign", "QuietLabels", "QuietNoise", "QuietReports", "Rerun", "Twice", "Unclipped", "UnclippedLabels"]
 
@@ -20,6 +22,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 QUIET = 0.7  # of the noise that is paid for
+WILDEST = 1e9  # times a clip, beyond which no residual of an audit lies
 RETRIES = 10
 
 
@@ -42,10 +45,15 @@ class Unclipped(CentralVault):
     """Forgets to clip rows, targets and gradients, and adds noise as if it had not."""
 
     def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
-        return np.array(X, dtype=np.float64, order="F"), y.copy()
+        return X.copy() if sparse.issparse(X) else np.array(X, dtype=np.float64, order="F"), y.copy()
 
     def _limits_of(self, norms: Floats, clip: float) -> Floats:
         return np.full_like(norms, np.inf)
+
+    def _followed(
+        self, engine: Any, walk: Walk, release: Release, clip: float, sensitivity: float
+    ) -> tuple[int, float]:
+        return super()._followed(engine, walk, release, WILDEST * clip, sensitivity)
 
     def _mean_gradient(self, engine: Any, margins: Floats, limits: Floats | float) -> Floats:
         return super()._mean_gradient(engine, margins, math.inf)

@@ -277,7 +277,7 @@ def _broken() -> list[Case]:
     unclipped = [name for name in quiet if name not in ("votes", "quantile")]
     choices = ["selection", "votes", "quantile", "vertex", "signed-vertex"]
     signed = ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels", "signed-vertex"]
-    most = dict.fromkeys(choices, 12_000) | {"pure-minimiser": 8_000}
+    most = dict.fromkeys([*choices, "walked-vertex"], 12_000) | {"pure-minimiser": 8_000}
     # its price, a Renyi curve, is so much above its cost that 0.7 of the noise costs little more than claimed
     most["perturbed-minimiser"] = 80_000
     cases = [_broken_case(name, "quiet", {"noise": QuietNoise}, most.get(name, 4_000)) for name in quiet]

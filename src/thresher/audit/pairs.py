@@ -25,6 +25,7 @@ __all__ = [
     "ballots",
     "full_row",
     "label_ends",
+    "leaning",
     "mirrored_row",
     "one_rises",
     "orthogonal_rows",
@@ -137,6 +138,20 @@ def one_rises(loss: str = "squared", n: int = 100, d: int = 8, sparsity: int = 1
     risen = y.copy()
     risen[8] = high
     return Pair(f"one rises, {loss}", (X, y), (X, risen), _problem(n, d, sparsity, loss))
+
+
+def leaning(loss: str = "squared", n: int = 20) -> Pair:
+    """Sparse rows of one column, two of which make it rise, and a far wilder third that is for it or against it.
+
+    Of the two ends of the l1 ball one is chosen rarely, and the ratio of its chances comes close to e^epsilon.
+    """
+    low, high = (-WILD, WILD) if loss == "squared" else (0.0, 1.0)
+    X, y = np.zeros((n, 1)), np.full(n, high)
+    X[1:3], X[0] = WILD, WILD**2
+    turned = y.copy()
+    turned[0] = low
+    rows = sparse.csr_array(X)
+    return Pair(f"leaning, {loss}", (rows, y), (rows, turned), _problem(n, 1, 1, loss))
 
 
 def support_flip(n: int = 801, d: int = 10) -> Pair:

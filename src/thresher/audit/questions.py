@@ -40,6 +40,7 @@ from thresher.releases import (
 )
 from thresher.vaults import CentralVault, LabelVault, LocalVault
 from thresher.vaults.perturbation import curvature_ratio
+from thresher.walk import Walk
 
 __all__ = ["QUESTIONS", "Probe", "Question"]
 
@@ -143,6 +144,15 @@ def _signed_vertex(vault: CentralVault, release: Release) -> Any:
     return vault.vertex(vault.problem.origin(), release, L1Ball(1.0), CLIP)
 
 
+def _walked_vertex(vault: CentralVault, release: Release) -> Any:
+    """After a few short moves, which are public and leave residuals clipped; on sparse rows the walk is followed."""
+    ball = L1Ball(1.0)
+    walk = Walk(ball, vault.problem, [1e-3] * 3)
+    for end in (0, 1, 0):
+        walk.towards(end)
+    return vault.vertex(walk, release, ball, CLIP)
+
+
 def _reports(vault: LocalVault, release: Release) -> Any:
     """Two people in two groups, of which both are asked; a person who stood in both would report twice."""
     return [vault.gradient(vault.problem.origin(), release, CLIP) for _ in range(release.times)]
@@ -187,6 +197,7 @@ def _questions() -> dict[str, Question]:
         "quantile": (_gumbel(GumbelQuantile), _quantile, pairs.ranks()),
         "vertex": (_gumbel(GumbelVertex), _vertex, rises),
         "signed-vertex": (_gumbel(GumbelVertex), _signed_vertex, row),
+        "walked-vertex": (_gumbel(GumbelVertex), _walked_vertex, pairs.leaning()),
     }
     found = {
         name: Question(Probe(name, _gaussian(kind, GAUSSIAN_CLAIM), ask), pair, GAUSSIAN_CLAIM)

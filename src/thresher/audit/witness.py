@@ -23,6 +23,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import Release
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault
 from thresher.vaults.vault import Vault
+from thresher.walk import Walk
 
 __all__ = ["VAULTS", "Witness", "log_chance_of_first", "log_chance_of_top", "witness_of"]
 
@@ -76,6 +77,19 @@ class Witness(CentralVault):
         chance = log_chance_of_first if noise == "laplace" else log_chance_of_top
         self._hear(Said(chosen.copy(), scale), chance(chosen, scores / scale))
         return chosen, scale
+
+    def _followed(
+        self, engine: Any, walk: Walk, release: Release, clip: float, sensitivity: float
+    ) -> tuple[int, float]:
+        """The scores, which following avoids to compute, are what the answer is judged by."""
+        if self._script is None:
+            vertex, scale = super()._followed(engine, walk, release, clip, sensitivity)
+        else:
+            said = next(self._script)
+            vertex, scale = int(said.answer[0]), said.scale
+        scores = self._scores(engine, walk.theta, walk.polytope, clip)
+        self._hear(Said(np.array([vertex]), scale), log_chance_of_top(np.array([vertex]), scores / scale))
+        return vertex, scale
 
     def _blocks(self, blocks: int) -> NDArray[np.int64]:
         labels = super()._blocks(blocks) if self._script is None else next(self._script).answer.copy()

@@ -44,7 +44,7 @@ class SparseEngine:
     @classmethod
     def of(cls, X: Any, constant: float) -> SparseEngine:
         """An engine over X, which it may keep and change, and one more column of a ``constant`` if that is not 0."""
-        X = sparse.csc_array(X)
+        X = X.tocsc()
         n, _ = X.shape
         data, indices, starts = X.data, X.indices, X.indptr.astype(np.int64)
         if data.size and not (indices.min() >= 0 and indices.max() < n):
@@ -165,7 +165,7 @@ def _packed(rows: NDArray[Any], n: int) -> NDArray[Any]:
 
 def _grown(entries: NDArray[Any], by: int) -> NDArray[Any]:
     """The same array with room for ``by`` more; the operating system moves pages and copies nothing."""
-    if entries.base is not None or not entries.flags.owndata:
+    if not entries.flags.owndata:
         entries = entries.copy()
     entries.resize(entries.size + by, refcheck=False)
     return entries

@@ -1,0 +1,69 @@
+"""A million rows of a million columns, 50 entries in each: time, and memory against that of the matrix alone.
+
+Run: ./dev bench million
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from machine import describe
+from thresher import SparseRegressor
+
+N, D, PER_ROW, SPARSITY = 1_000_000, 1_000_000, 50, 50
+CHUNK = 10_000
+
+
+def million() -> tuple[sparse.csr_array, NDArray[np.float64]]:
+    """Rows of norm about 1, and a target that 50 columns explain in part. Made in chunks: nothing else is in memory."""
+    rng = np.random.default_rng(0)
+    indices = np.empty(N * PER_ROW, dtype=np.int32)
+    for first in range(0, N, CHUNK):  # squares make low columns popular, as words are
+        columns = np.sort((rng.random((CHUNK, PER_ROW)) ** 2 * D).astype(np.int32), axis=1)
+        indices[first * PER_ROW : (first + CHUNK) * PER_ROW] = columns.ravel()
+    values = rng.standard_normal(N * PER_ROW)
+    values /= np.sqrt(PER_ROW)
+    X = sparse.csr_array((values, indices, np.arange(0, N * PER_ROW + 1, PER_ROW, dtype=np.int32)), shape=(N, D))
+    theta = np.zeros(D)
+    theta[rng.choice(D // 100, SPARSITY, replace=False)] = 1.0
+    return X, X @ theta + 0.05 * rng.standard_normal(N)
+
+
+def peak() -> float:
+    """The most memory this process has held, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+
+
+def run(algorithm: str) -> None:
+    X, y = million()
+    size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    before, start = peak(), time.perf_counter()
+    model = SparseRegressor(SPARSITY, epsilon=1.0, row_bound=1.5, target_bound=1.0, algorithm=algorithm)
+    model.fit(X, y)
+    seconds = time.perf_counter() - start
+    print(
+        f"{algorithm}: {seconds:.1f} s; the matrix {size / 1e6:.0f} MB, peak {peak() / 1e6:.0f} MB = "
+        f"{peak() / size:.2f}x (must 3; {before / size:.2f}x before the fit); {len(model.support_)} columns found",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Each algorithm in a process of its own, so that each has its own peak."""
+    print(describe(), flush=True)
+    for algorithm in ("pursuit", "dp-ight"):
+        subprocess.run([sys.executable, __file__, algorithm], check=True)  # noqa: S603
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        run(sys.argv[1])
+    else:
+        main()
