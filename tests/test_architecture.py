@@ -157,10 +157,12 @@ def test_importing_thresher_does_not_load_heavy_packages():
     """pandas and pyarrow are not listed: scikit-learn loads them itself where they are installed."""
     loaded = run("import sys, thresher; print(*{name.split('.')[0] for name in sys.modules})").stdout.split()
     assert "thresher" in loaded
-    assert not {"dp_accounting", "typer", "rich", "matplotlib", "polars", "torch"} & set(loaded)
+    assert not {"dp_accounting", "typer", "rich", "matplotlib", "polars", "torch", "dask", "distributed"} & set(loaded)
 
 
-@pytest.mark.parametrize("package", ["dp_accounting", "pandas", "polars", "pyarrow", "typer", "rich", "matplotlib"])
+@pytest.mark.parametrize(
+    "package", ["dp_accounting", "pandas", "polars", "pyarrow", "typer", "rich", "matplotlib", "dask", "distributed"]
+)
 def test_thresher_can_be_imported_where_a_heavy_package_is_missing(package):
     outcome = run(f"import sys; sys.modules[{package!r}] = None; import thresher; print(thresher.Budget(1, 0.1))")
     assert outcome.stdout.startswith("Budget"), outcome.stderr

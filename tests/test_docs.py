@@ -47,6 +47,18 @@ def test_the_examples_of_the_local_page_show_what_they_say():
     assert survey.certificate_.trust["model"] == "local"
 
 
+def test_the_examples_of_the_dask_page_show_what_they_say():
+    """No seed is set for the noise, as in the page; the largest error of a coefficient in 12 runs was .007."""
+    pytest.importorskip("distributed")
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "dask.md").read_text(), flags=re.DOTALL):
+        exec(code, names)  # noqa: S102
+    assert np.abs(names["model"].coef_[[3, 7]] - [2, -1]).max() < 0.2
+    assert {"gene 3", "gene 7"} <= set(names["named"].feature_names_in_[names["named"].support_])
+    assert {3, 7} <= set(names["topics"].support_)
+    assert names["predicted"].shape == (100_000,)
+
+
 def test_the_third_party_example_at_least_parses_and_says_what_is_missing():
     """diffprivlib cannot be installed beside the scikit-learn the tests run with."""
     run = subprocess.run(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import functools
+import itertools
 import json
 import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
@@ -24,6 +25,7 @@ from thresher.certificate import Certificate
 from thresher.datasets import dpsl_kt_law
 from thresher.display import out, show_certificate, show_coefficients, show_findings, show_plans
 from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.folders import tables_of
 from thresher.loading import load_model
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan
@@ -60,7 +62,11 @@ AdjacencyOption = Annotated[str, typer.Option(help="replace-one: one row has oth
 Intercept = Annotated[bool, typer.Option(help="Fit a constant as well (0.8 % more noise).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Data = Annotated[
-    Path, typer.Argument(help=".csv, .parquet, .svm/.libsvm, or .npz (a SciPy CSR matrix with its target).")
+    Path,
+    typer.Argument(
+        help=".csv, .parquet, .svm/.libsvm, .npz (a SciPy CSR matrix with its target), or a folder that holds a table "
+        "in parts, all .parquet or all .svm/.libsvm; it may be larger than memory."
+    ),
 ]
 
 
@@ -158,12 +164,14 @@ def predict(
     if out_path is not None:
         _check_folder(out_path)
     fitted = load_model(model)
-    columns = _predictions(fitted, _columns_of(fitted, data))
+    tables = _columns_of(fitted, data)
+    first = _predictions(fitted, next(tables))  # what cannot be predicted leaves no file
+    predictions = itertools.chain([first], (_predictions(fitted, table) for table in tables))
     if out_path is None:
-        _write_csv(sys.stdout, columns)
+        _write_csv(sys.stdout, predictions)
     else:
         with out_path.open("w", newline="") as file:
-            _write_csv(file, columns)
+            _write_csv(file, predictions)
 
 
 @command
@@ -339,10 +347,10 @@ def _range(text: str | None) -> float | tuple[float, float] | None:
         raise ValueError(f"--target-bound={text!r} must be a number B or a pair LOW,HIGH") from None
 
 
-def _columns_of(model: Any, data: Path) -> Table:
-    """The table's columns in the order the model was fitted on, other columns left out."""
+def _columns_of(model: Any, data: Path) -> Iterator[Table]:
+    """The table, or each of its pieces: the columns in the order the model was fitted on, others left out."""
     wanted = getattr(model, "feature_names_in_", None)
-    return read_table(data, None, only=None if wanted is None else list(wanted))
+    return tables_of(data, None if wanted is None else list(wanted), model.n_features_in_)
 
 
 def _predictions(model: Any, table: Table) -> dict[str, Any]:
@@ -359,10 +367,12 @@ def _predictions(model: Any, table: Table) -> dict[str, Any]:
     return {"prediction": model.predict(X)}
 
 
-def _write_csv(file: TextIO, columns: dict[str, Any]) -> None:
+def _write_csv(file: TextIO, pieces: Iterable[dict[str, Any]]) -> None:
     writer = csv.writer(file)
-    writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    for at, columns in enumerate(pieces):
+        if at == 0:
+            writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
 def _plan_record(plan: Plan) -> dict[str, Any]:

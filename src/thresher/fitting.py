@@ -7,12 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_X_y
 from sklearn.utils.validation import validate_data
 
 from thresher.budget import Adjacency, Budget, PrivacyWarning
 from thresher.certificate import certify
 from thresher.clipping import Bounds
+from thresher.partitions import Collection, Partitions, stand_in
 from thresher.plan import Plan, Problem
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
@@ -127,9 +130,21 @@ class PrivateFit(BaseEstimator):
     def _checked(self, X: Any, *y: Any, **requirements: Any) -> Any:
         """scikit-learn's validation, its messages without the values they would print."""
         try:
+            if isinstance(X, Collection):
+                return self._checked_on_workers(X, *y)
             return validate_data(self, X, *y, dtype=self._dtypes, **requirements)
         except ValueError as error:
             raise ValueError(without_values(str(error))) from None
+
+    def _checked_on_workers(self, X: Collection, y: Any) -> tuple[Partitions, Any]:
+        """The same for rows that stay on Dask workers: their columns and targets here, their cells there."""
+        if self._vault() is not CentralVault:
+            raise TypeError(f"X is a Dask collection: {type(self).__name__} takes rows in memory; give X.compute()")
+        validate_data(self, stand_in(X.X))
+        parts = X.partitions(self._dtypes)
+        rows = sparse.csr_array((parts.shape[0], 1))  # as many as there are, so that their number is checked, too
+        _, y = check_X_y(rows, y, accept_sparse=True, ensure_min_samples=2, estimator=self)
+        return parts, y
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from thresher.algorithms import resolve
 from thresher.fitting import PrivateFit
 from thresher.measurements import LINEAR, Measurement
+from thresher.partitions import at_work, is_dask, lazily
 from thresher.plan import Plan, Problem
 from thresher.tables import numeric_target, reject_text
 
@@ -24,6 +27,16 @@ __all__ = ["ClassifierModel", "RegressorModel", "SparseModel", "Target"]
 
 Floats = NDArray[np.float64]
 Target = float | tuple[float, float] | None
+
+
+def _lazy_for_dask(method: Callable[[Any, Any], NDArray[Any]]) -> Callable[[Any, Any], Any]:
+    """A method of rows that answers a Dask collection with a Dask array, computed when it is asked for."""
+
+    @functools.wraps(method)
+    def answer(self: Any, X: Any) -> Any:
+        return lazily(getattr(self, method.__name__), X) if is_dask(X) else method(self, X)
+
+    return answer
 
 
 class SparseModel(PrivateFit):
@@ -109,10 +122,12 @@ class RegressorModel(RegressorMixin, SparseModel):
     _loss = "squared"
 
     def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
-        """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars) and the targets ``y``."""
-        X, y = self._validate(X, numeric_target(y), unsupported)
-        return self._fit(X, y, ())
+        """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars, Dask) and the targets ``y``."""
+        with at_work(X, y) as (X, y):
+            X, y = self._validate(X, numeric_target(y), unsupported)
+            return self._fit(X, y, ())
 
+    @_lazy_for_dask
     def predict(self, X: Any) -> Floats:
         return self._margins(X)
 
@@ -138,7 +153,15 @@ class ClassifierModel(ClassifierMixin, SparseModel):
 
     def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
         """Fit on the rows of ``X`` and the labels ``y``."""
-        X, y = self._validate(X, y, unsupported)
+        with at_work(X, y) as (X, y):
+            X, y = self._validate(X, y, unsupported)
+            classes, belongs, assumptions = self._classes_in(y)
+            self._fit(X, belongs, assumptions)
+        self.classes_ = classes
+        return self
+
+    def _classes_in(self, y: Any) -> tuple[NDArray[Any], Floats, tuple[str, ...]]:
+        """The classes, which row belongs to which, and what must be assumed where the data named them."""
         check_classification_targets(y)
         assumptions: tuple[str, ...] = ()
         classes = np.unique(y if self.classes is None else self.classes)
@@ -152,14 +175,14 @@ class ClassifierModel(ClassifierMixin, SparseModel):
         if not np.all(np.isin(y, classes)):
             raise ValueError(f"y holds a label that is not in classes={self.classes!r}; add it or drop those rows")
         belongs = np.asarray(y == classes[1]) if len(classes) == 2 else np.equal.outer(np.asarray(y), classes)
-        self._fit(X, belongs.astype(np.float64), assumptions)
-        self.classes_ = classes
-        return self
+        return classes, belongs.astype(np.float64), assumptions
 
+    @_lazy_for_dask
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of ``classes_[1]``, or a score for each of more than two classes."""
         return self._margins(X)
 
+    @_lazy_for_dask
     def predict_proba(self, X: Any) -> Floats:
         margins = self._margins(X)
         if margins.ndim == 1:
@@ -168,6 +191,7 @@ class ClassifierModel(ClassifierMixin, SparseModel):
         probabilities: Floats = softmax(margins, axis=1)
         return probabilities
 
+    @_lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
         margins = self._margins(X)
         at = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)

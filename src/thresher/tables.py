@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = ["Table", "labels", "numeric_target", "read_table", "reject_text", "without_values"]
+__all__ = [
+    "Table", "labels", "listed", "numeric_target", "pyarrow_parquet", "read_table", "reject_missing", "reject_text",
+    "without_values",
+]  # fmt: skip
 
 
 def reject_text(X: Any) -> None:
@@ -72,11 +76,16 @@ class Table:
 def read_table(path: str | Path, target: str | None, only: list[str] | None = None) -> Table:
     """Read ``.csv``, ``.parquet``, ``.svm``/``.libsvm`` (svmlight) or ``.npz`` (a SciPy CSR matrix with ``y``).
 
-    ``only`` names the feature columns to take, in that order, from a file whose columns have names.
+    A folder of ``.parquet`` or ``.svm`` parts is read through Dask. ``only`` names the feature columns to take, in that
+    order, from a file whose columns have names.
     """
     path = Path(path)
     if not path.exists():
         raise ValueError(f"DATA={str(path)!r} does not exist; give the path of a file that does")
+    if path.is_dir():
+        from thresher.folders import read_folder  # which reads its files by this function
+
+        return read_folder(path, target)
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".svm": _read_svm, ".libsvm": _read_svm, ".npz": _read_npz}
     if path.suffix not in readers:
         raise ValueError(f"DATA={str(path)!r} has an unknown ending; use one of {', '.join(readers)}")
@@ -118,14 +127,19 @@ def _cells(path: Path, dtype: type) -> NDArray[Any]:
 
 
 def _read_parquet(path: Path, target: str | None, only: list[str] | None) -> Table:
+    table = pyarrow_parquet(path).read_table(path)
+    return _split({name: table.column(name).to_numpy() for name in table.column_names}, target, only)
+
+
+def pyarrow_parquet(path: Path) -> Any:
+    """The module that reads Parquet; ``path`` needs it."""
     try:
         from pyarrow import parquet
     except ImportError:
         raise ValueError(
             f"DATA={str(path)!r}: Parquet needs one more package; run: pip install 'thresher[parquet]'"
         ) from None
-    table = parquet.read_table(path)
-    return _split({name: table.column(name).to_numpy() for name in table.column_names}, target, only)
+    return parquet
 
 
 def _read_svm(path: Path, target: str | None, only: list[str] | None) -> Table:
@@ -156,30 +170,27 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str]
     y = None
     if target is not None:
         if target not in columns:
-            raise ValueError(f"--target={target!r} is not a column; the columns are {_listed(columns)}")
+            raise ValueError(f"--target={target!r} is not a column; the columns are {listed(columns)}")
         y = columns.pop(target)
     if only is not None:
         missing = [name for name in only if name not in columns]
         if missing:
-            raise ValueError(f"column {missing[0]!r} of the model is not in the table, which has {_listed(columns)}")
+            raise ValueError(f"column {missing[0]!r} of the model is not in the table, which has {listed(columns)}")
         columns = {name: columns[name] for name in only}
     features = []
     for name, column in columns.items():
-        if _is_missing(column):
-            raise ValueError(f"X: column {name!r} has missing values; fill them with a public constant or leave it out")
+        reject_missing(column, f"X: column {name!r}", "leave it out")
         _check_column(column, repr(name))
         features.append(np.asarray(column, dtype=np.float64))
-    if y is not None and _is_missing(y):
-        raise ValueError(
-            f"y: column {target!r} has missing values; fill them with a public constant or drop those rows"
-        )
+    if y is not None:
+        reject_missing(y, f"y: column {target!r}", "drop those rows")
     return Table(np.column_stack(features), y if y is None else labels(y), list(columns))
 
 
-def _is_missing(column: NDArray[Any]) -> bool:
-    if column.dtype.kind == "f":
-        return bool(np.any(np.isnan(column)))
-    return column.dtype.kind == "U" and bool(np.any(column == ""))
+def reject_missing(column: NDArray[Any], name: str, remedy: str) -> None:
+    kind = column.dtype.kind
+    if (kind == "f" and np.any(np.isnan(column))) or (kind == "U" and np.any(column == "")):
+        raise ValueError(f"{name} has missing values; fill them with a public constant or {remedy}")
 
 
 def labels(values: ArrayLike) -> NDArray[Any]:
@@ -191,6 +202,7 @@ def labels(values: ArrayLike) -> NDArray[Any]:
         return column
 
 
-def _listed(columns: dict[str, Any]) -> str:
+def listed(columns: Iterable[str]) -> str:
+    """The first names, and how many there are."""
     names = list(columns)
     return ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")

@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from thresher.clipping import rounded_down
 from thresher.engines.dense import DenseEngine
 from thresher.engines.sparse import SparseEngine
+from thresher.partitions import Partitions
 
 __all__ = ["Engine", "engine_for"]
 
@@ -58,5 +59,9 @@ class Engine(Protocol):
 
 def engine_for(X: Any, constant: float) -> Engine:
     """The engine for clipped rows; ``constant`` above 0 appends the column that carries the intercept."""
+    if isinstance(X, Partitions):
+        from thresher.engines.dask import DaskEngine  # builds an engine like these on each partition
+
+        return DaskEngine.of(X, constant)
     constant = float(rounded_down(constant, X.dtype))
     return SparseEngine.of(X, constant) if issparse(X) else DenseEngine.of(X, constant)

@@ -15,6 +15,7 @@ from scipy import sparse
 from thresher.clipping import clip_rows, clip_targets, gradient_sensitivity, residual_limits
 from thresher.engines import Engine, engine_for
 from thresher.losses import loss_of
+from thresher.partitions import applied
 from thresher.plan import Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import Release
@@ -54,7 +55,7 @@ class Rows(Vault):
         self._loss = loss_of(self.problem.loss, self.problem.measurement)
         rows, targets = self._clipped(X, np.asarray(y, dtype=np.float64))
         if noise.hardened:  # dense BLAS products round a row differently depending on where it stands; these do not
-            rows = sparse.csc_array(rows)
+            rows = applied(sparse.csc_array, rows)
         self._engine: Engine | None = engine_for(rows, self.problem.intercept_column)
         self._targets = targets - self.problem.target_centre
         self._norms = self._engine.row_norms()
@@ -98,7 +99,7 @@ class Rows(Vault):
 
     def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
         """Rows and targets as the public bounds let them in."""
-        return clip_rows(X, self.problem.bounds), clip_targets(y, self.problem.bounds)
+        return applied(clip_rows, X, self.problem.bounds), clip_targets(y, self.problem.bounds)
 
     def _limits_of(self, norms: Floats, clip: float) -> Floats:
         """The residuals, or factors, that keep rows of these norms within l2 norm ``clip``."""
