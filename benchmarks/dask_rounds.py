@@ -1,6 +1,6 @@
 """What a round costs more on Dask: a noisy gradient over 8 partitions on 2 worker processes, against one in memory.
 
-Run: ./dev dask
+Run: ./dev bench dask
 """
 
 from __future__ import annotations

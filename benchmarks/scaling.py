@@ -51,6 +51,11 @@ class Sweep:
     def exponent(self) -> float:
         return float(np.polyfit(np.log(self.values), np.log(self.seconds), 1)[0])
 
+    def __str__(self) -> str:
+        limit = f" (at most {LIMIT}: {'yes' if self.exponent <= LIMIT else 'NO'})" if self.size in ("n", "d") else ""
+        first, last = 1e3 * self.seconds[0], 1e3 * self.seconds[-1]
+        return f"{self.algorithm:12} {self.size}: exponent {self.exponent:.2f}{limit}, {first:.0f} to {last:.0f} ms"
+
 
 def fit(cell: dict[str, int], X: Any, y: Any, algorithm: str) -> Callable[[], object]:
     model = SparseRegressor(
@@ -112,11 +117,7 @@ def main() -> None:
         for size in VALUES:
             for s in sweep(size, options.repeats):
                 sweeps.append(s)
-                note = "" if size not in "nd" else f" (at most {LIMIT}: {'yes' if s.exponent <= LIMIT else 'NO'})"
-                print(
-                    f"{s.algorithm:12} {size}: exponent {s.exponent:.2f}{note}, {1e3 * s.seconds[0]:.0f} to {1e3 * s.seconds[-1]:.0f} ms",
-                    flush=True,
-                )
+                print(s, flush=True)
     report(sweeps, options.out)
 
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from thresher import BudgetExceeded, Certificate, SparseClassifier, SparseRegressor
-from thresher.algorithms import REGISTRY
+from thresher.algorithms import REGISTRY, FrankWolfe
 from thresher.budget import Budget
 from thresher.clipping import Bounds
 from thresher.plan import Problem
@@ -134,7 +134,10 @@ def test_an_algorithm_that_asks_once_too_often_is_stopped_and_leaves_no_model(na
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_array, sparse.coo_array], ids=["csr", "csc", "coo"])
 def test_dense_and_sparse_rows_give_the_same_model(name, loss, form):
     X, y = some_rows(loss)
-    dense, scattered = (model_of(name, loss, random_state=3).fit(rows, y) for rows in (X, form(X)))
+    models = [model_of(name, loss, random_state=3) for _ in range(2)]
+    if name == "frank-wolfe":  # sparse rows have a faster way to draw from the same law, with other random numbers
+        models = [clone(model).set_params(algorithm=FrankWolfe(constant_work=True)) for model in models]
+    dense, scattered = (model.fit(rows, y) for model, rows in zip(models, (X, form(X)), strict=True))
     np.testing.assert_allclose(scattered.coef_, dense.coef_, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(scattered.intercept_, dense.intercept_, rtol=1e-6, atol=1e-6)
     assert dense.support_.size > 0
