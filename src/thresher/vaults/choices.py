@@ -56,7 +56,7 @@ class Choices(Rows):
             return self._level(self._targets, q, levels, release)
         if of == "residuals":
             return self._level(np.abs(self._residuals(self._margins(engine, theta))), q, levels, release)
-        norms = self._norms if support is None else self._restricted(engine, support).norms
+        norms = self._norms() if support is None else self._restricted(engine, support).norms
         if of == "row norms":
             return self._level(norms, q, levels, release)
         with np.errstate(over="ignore", invalid="ignore"):  # infinity times 0 counts as above every level

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -58,8 +57,6 @@ class Rows(Vault):
             rows = applied(sparse.csc_array, rows)
         self._engine: Engine | None = engine_for(rows, self.problem.intercept_column)
         self._targets = targets - self.problem.target_centre
-        self._norms = self._engine.row_norms()
-        self._limits = lru_cache(maxsize=1)(lambda clip: self._limits_of(self._norms, clip))  # one clip is usual
         self._memory: dict[str, tuple[Any, Any]] = {}
 
     def one_against_rest(self, output: int, plan: Plan) -> Self:
@@ -82,9 +79,8 @@ class Rows(Vault):
         for view in self._views:
             view.close()
         self._engine = None
-        self._targets = self._norms = np.empty(0)
+        self._targets = np.empty(0)
         self._memory.clear()
-        self._limits.cache_clear()
 
     # -- for the questions --------------------------------------------------------------------------------------
 
@@ -100,6 +96,14 @@ class Rows(Vault):
     def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
         """Rows and targets as the public bounds let them in."""
         return applied(clip_rows, X, self.problem.bounds), clip_targets(y, self.problem.bounds)
+
+    def _limits(self, clip: float) -> Floats:
+        """Those of whole rows."""
+        return self._known("limits", clip, lambda: self._limits_of(self._norms(), clip))  # type: ignore[no-any-return]
+
+    def _norms(self) -> Floats:
+        """||x_i||_2 of whole rows."""
+        return self._known("norms", None, self._open().row_norms)  # type: ignore[no-any-return]
 
     def _limits_of(self, norms: Floats, clip: float) -> Floats:
         """The residuals, or factors, that keep rows of these norms within l2 norm ``clip``."""
