@@ -216,7 +216,8 @@ def test_closing_the_vault_closes_its_views():
     for view in views:
         with pytest.raises(RuntimeError, match="closed"):
             view.moments(np.arange(D), release)
-        assert view._targets.size == 0 and not view._memory
+        assert view._targets.size == 0
+        assert not view._memory
     with pytest.raises(RuntimeError, match="closed"):
         vault.one_against_rest(0, part)
     assert len(vault.answers) == 1
