@@ -218,3 +218,24 @@ def test_both_ways_find_the_same_model_where_the_noise_is_small():
     assert set(followed.support_) == set(plain.support_) == set(range(6))
     np.testing.assert_allclose(followed.coef_, plain.coef_, atol=0.05)
     assert followed.certificate_.releases == plain.certificate_.releases
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array.toarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_constant_work_reads_every_column_and_has_the_same_law(form, loss):
+    """The plain way, so the law is tested in test_vertices.py; here that the margins are those of theta."""
+
+    class Counting(CentralVault):
+        def _margins(self, engine, theta):
+            self.read = np.count_nonzero(theta)
+            self.margins = super()._margins(engine, theta)
+            return self.margins
+
+    X, y = some_rows(loss)
+    release = GumbelVertex(1, 1.0)
+    facts = make_vault(X, y, loss, release)
+    vault = Counting(form(X), y, facts.plan, NoiseSource(0))
+    walk = random_walk(vault.problem, 2, 0)
+    vault.vertex(walk, release, BALL, 0.5, constant_work=True)
+    assert vault.read == D
+    np.testing.assert_allclose(vault.margins, np.clip(X.toarray(), -2, 2) @ walk.theta, rtol=1e-12, atol=1e-290)

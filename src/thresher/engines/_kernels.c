@@ -9,6 +9,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef _MSC_VER
+#define __builtin_prefetch(...) /* a hint, which this compiler does not know */
+#endif
+
 #define V double
 #define I uint16_t
 #define NAME(f) f##_double_16
