@@ -1,6 +1,7 @@
 """The compiled loops and SciPy do the same work; the loops refuse what does not fit together."""
 
 import pickle
+import shutil
 import tracemalloc
 
 import numpy as np
@@ -141,3 +142,8 @@ def test_a_fit_holds_one_copy_of_the_rows_and_little_else(algorithm, intercept):
     finally:
         tracemalloc.stop()
     assert peak <= 1.1 * size + 40 * 8 * max(n, d) + 10e6
+
+
+def test_the_loops_are_there_where_a_compiler_is():
+    """So that nothing above is skipped unnoticed on a machine that could have built them."""
+    assert LOOPS is not None or shutil.which("cc") is None

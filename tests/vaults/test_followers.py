@@ -156,11 +156,30 @@ def test_only_walks_over_the_ball_with_plain_gumbel_noise_on_sparse_rows_are_fol
     release = GumbelVertex(1, 1.0)
     vault = make_vault(X, y, "squared", release)
     engine, problem, noise = vault._engine, vault.problem, NoiseSource(0)
-    assert can_follow(engine, problem, noise, release, BALL)
-    assert not can_follow(make_vault(X.toarray(), y, "squared", release)._engine, problem, noise, release, BALL)
-    assert not can_follow(engine, problem, NoiseSource(0, hardened=True), release, BALL)
-    assert not can_follow(engine, problem, noise, GumbelVertex(1, 0.0), BALL)
-    assert not can_follow(engine, problem, noise, release, Simplex(3.0))
+    assert can_follow(engine, problem, noise, release, BALL, 0.5)
+    assert not can_follow(make_vault(X.toarray(), y, "squared", release)._engine, problem, noise, release, BALL, 0.5)
+    assert not can_follow(engine, problem, NoiseSource(0, hardened=True), release, BALL, 0.5)
+    assert not can_follow(engine, problem, noise, GumbelVertex(1, 0.0), BALL, 0.5)
+    assert not can_follow(engine, problem, noise, GumbelVertex(1, 1e-8), BALL, 0.5)
+    assert not can_follow(engine, problem, noise, release, BALL, 1e-7)
+    assert not can_follow(engine, problem, noise, release, Simplex(3.0), 0.5)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize(("multiplier", "clip"), [(1e-7, 0.5), (1e-7, 1e-5), (1e-200, 1.0), (1e-3, 1e-30), (1e6, 1e50)])
+@pytest.mark.parametrize("radius", [1e-40, 1e40])
+def test_extreme_bounds_and_budgets_end_in_a_vertex(loss, multiplier, clip, radius):
+    """No overflow, no endless search: every draw is answered, the steepest vertex where there is next to no noise."""
+    X, y = some_rows(loss)
+    ball, release = L1Ball(radius), GumbelVertex(30, multiplier)
+    vault = make_vault(X, y, loss, release, intercept=True)
+    walk = Walk(ball, vault.problem, steps(30))
+    for _ in range(30):
+        vertex = vault.vertex(walk, release, ball, clip)
+        if multiplier < 1e-5:
+            scores = vault._scores(vault._engine, walk.theta, ball, clip)
+            assert scores[vertex] >= scores.max() * (1 - 1e-6)
+        walk.towards(vertex)
 
 
 def test_another_clip_or_another_walk_starts_afresh():

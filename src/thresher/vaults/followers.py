@@ -21,15 +21,25 @@ __all__ = ["Follower", "can_follow"]
 Floats = NDArray[np.float64]
 
 
-def can_follow(engine: Any, problem: Problem, noise: NoiseSource, release: Release, polytope: Any) -> bool:
-    """Whether the vertices are on the axes, the rows sparse, the loss made of pieces, and the noise plain Gumbel."""
+LARGEST_EXPONENT = 1e9  # of a weight: beyond it, bounds on exponents are off by more than one by round-off alone
+FURTHEST_TARGET = 1e6  # in clips: beyond it, round-off in a residual is no longer small against the clip
+
+
+def can_follow(
+    engine: Any, problem: Problem, noise: NoiseSource, release: Release, polytope: Any, clip: float
+) -> bool:  # fmt: skip
+    """Whether the vertices are on the axes, the rows sparse, the loss made of pieces, and the noise plain Gumbel.
+
+    All other conditions are on public numbers: an exponent, score/scale, is at most n/(2 multiplier).
+    """
     return (
         isinstance(polytope, L1Ball)
         and is_walkable(engine)
         and problem.measurement == LINEAR
         and release.noise == "gumbel"
-        and release.multiplier > 0
         and not noise.hardened
+        and problem.n <= LARGEST_EXPONENT * release.multiplier
+        and problem.target_radius <= FURTHEST_TARGET * clip
     )
 
 

@@ -49,7 +49,8 @@ class Vertices(Rows):
         contribution = clip * self._known("reach", polytope, lambda: polytope.reach(self.problem))
         engine = self._charge("vertex", release, contribution, None if isinstance(at, Walk) else at)
         sensitivity = self._mean_sensitivity(contribution)
-        if walk is not None and not constant_work and can_follow(engine, self.problem, self._noise, release, polytope):
+        follows = can_follow(engine, self.problem, self._noise, release, polytope, clip) and not constant_work
+        if walk is not None and follows:
             index, scale = self._followed(engine, walk, release, clip, sensitivity)
             self._record(release, contribution, sensitivity, scale)
             return index
