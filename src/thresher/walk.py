@@ -22,7 +22,10 @@ class Walk:
     """
 
     def __init__(self, polytope: L1Ball | Simplex | Polytope, problem: Problem, steps: Sequence[float]) -> None:
+        if not all(0 < step < 1 for step in steps):
+            raise ValueError(f"steps={steps!r} must lie strictly between 0 and 1: each shrinks what came before")
         self.polytope, self.problem = polytope, problem
+        self._count = polytope.count(problem)
         self.scales = np.cumprod(np.append(1.0, 1 - np.asarray(steps)))
         self._weights: list[float] = (np.asarray(steps) / self.scales[1:]).tolist()
         self.moves: list[tuple[int, float]] = []
@@ -40,4 +43,6 @@ class Walk:
 
     def towards(self, vertex: int) -> None:
         """Go on, towards the vertex at this position."""
+        if not 0 <= vertex < self._count:
+            raise ValueError(f"vertex={vertex!r} is none of the {self._count} of the set")
         self.moves.append((vertex, self._weights[len(self.moves)]))

@@ -224,6 +224,19 @@ def test_theta_of_a_walk_is_that_of_the_recursion(intercept):
         np.testing.assert_allclose(walk.theta, theta, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.parametrize("bad", [0.0, 1.0, math.nan, 2.0])
+def test_a_step_that_forgets_everything_or_nothing_is_refused(bad):
+    with pytest.raises(ValueError, match="steps="):
+        Walk(BALL, make_vault(*some_rows("squared"), "squared", GumbelVertex(1, 1.0)).problem, [0.5, bad])
+
+
+@pytest.mark.parametrize("vertex", [-1, 2 * D])
+def test_a_vertex_that_does_not_exist_is_refused(vertex):
+    walk = random_walk(make_vault(*some_rows("squared"), "squared", GumbelVertex(1, 1.0)).problem, 0, 0)
+    with pytest.raises(ValueError, match="vertex="):
+        walk.towards(vertex)
+
+
 def test_both_ways_find_the_same_model_where_the_noise_is_small():
     rng = np.random.default_rng(4)
     X = sparse.random_array((4000, 300), density=0.05, rng=rng, format="csr", data_sampler=rng.standard_normal)
