@@ -228,8 +228,8 @@ def _shrink(norms: Floats, bound: float, kept: type[np.floating[Any]]) -> Floats
 def _trim(X: Any) -> None:
     """Give back the room that added-up duplicates leave at the end of the arrays, without a copy of what is kept."""
     for name in ("data", "indices"):
-        size, base = getattr(X, name).size, getattr(X, name).base
-        if base is not None and base.ndim == 1:
+        size, base, start = getattr(X, name).size, getattr(X, name).base, getattr(X, name).ctypes.data
+        if isinstance(base, np.ndarray) and base.flags.owndata and base.ctypes.data == start:
             setattr(X, name, base)  # the view must be gone before its memory may move
             base.resize(size, refcheck=False)
 
