@@ -35,6 +35,7 @@ Floats = NDArray[np.float64]
 
 SMALLEST, LARGEST = 1e-100, 1e100  # of clips: outside, squares under- or overflow and norms lie
 SMALLEST_BOUND, LARGEST_BOUND = 1e-40, 1e40  # so that clips, ridges and radii that follow from bounds stay inside that
+SMALLEST_SINGLE = 1e-30  # row bound in single precision: below, entries have too few digits to be shrunk exactly
 _BLOCK = 2**18  # entries of a sparse matrix that are worked on at a time
 _REPRESENTABLE = 1e300  # larger entries (or infinite ones: sums of duplicates) count as this, so that norms stay finite
 
@@ -108,9 +109,10 @@ class Bounds:
 def clip_rows(X: Any, bounds: Bounds) -> Any:
     """A copy of ``X`` (dense, or CSC if sparse) whose rows obey ``bounds``, however wild they were.
 
-    Single precision stays single precision, everything else becomes double.
+    Single precision stays single precision (unless the row bound is next to nothing), everything else becomes double.
     """
-    kept = np.float32 if X.dtype == np.float32 else np.float64
+    single = X.dtype == np.float32 and (bounds.row is None or bounds.row >= SMALLEST_SINGLE)
+    kept = np.float32 if single else np.float64
     if sparse.issparse(X):
         X = sparse.csc_array(X, dtype=kept, copy=X.format == "csc")  # any other format is copied on the way
         X.sum_duplicates()

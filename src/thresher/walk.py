@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.clipping import SMALLEST
 from thresher.plan import Problem
 from thresher.polytopes import L1Ball, Polytope, Simplex
 
@@ -27,6 +28,9 @@ class Walk:
         self.polytope, self.problem = polytope, problem
         self._count = polytope.count(problem)
         self.scales = np.cumprod(np.append(1.0, 1 - np.asarray(steps)))
+        if self.scales[-1] < SMALLEST:
+            raise ValueError(f"{len(steps)} steps shrink the start by more than {SMALLEST:g}: w would overflow")
+        self.scales.flags.writeable = False  # whoever follows the walk relies on them
         self._weights: list[float] = (np.asarray(steps) / self.scales[1:]).tolist()
         self.moves: list[tuple[int, float]] = []
         """The vertices so far, and what each weighs in w."""

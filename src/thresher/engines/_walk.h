@@ -5,6 +5,7 @@
  * column j is S A_j + D_j, where A = X'p and D = X'q, for every S at which no row changes its piece. */
 
 #define LEVELS 64
+#define FAR 500 /* how far a bound may lie above top: weights are at most e^FAR, and their sum is finite */
 
 typedef struct {
     double A, D;
@@ -70,6 +71,10 @@ static int has_room(const State *s, const Column *c) {
     return fabs(s->scale * c->A + c->D) <= c->room && fabs(s->last * c->A + c->D) <= c->room;
 }
 
+static void weigh_levels(State *s) {
+    for (int l = 0; l < LEVELS; l++) s->weights[l] = weight_of(s->bounds[l], s->top);
+}
+
 /* a column whose bound has grown beyond its level's moves up; beyond all, the bound of the first level grows */
 static void raise_column(State *s, int64_t j) {
     Column *c = s->columns + j;
@@ -82,6 +87,7 @@ static void raise_column(State *s, int64_t j) {
     if (bound > s->bounds[c->level]) {
         s->bounds[0] = bound;
         s->weights[0] = weight_of(bound, s->top);
+        if (bound > s->top + FAR) s->top = bound, weigh_levels(s);
     }
     make_room(s, j);
 }
@@ -103,10 +109,10 @@ static void sort_columns(State *s, double last) {
     }
     for (int l = 0; l < LEVELS; l++) {
         s->bounds[l] = s->top > l ? s->top - l : 0;
-        s->weights[l] = weight_of(s->bounds[l], s->top);
         next[l + 1] += next[l];
         s->starts[l] = next[l];
     }
+    weigh_levels(s);
     s->starts[LEVELS] = s->d;
     for (int64_t j = 0; j < s->d; j++) {
         int64_t place = next[s->columns[j].level]++;

@@ -47,8 +47,8 @@ def squared_pieces(targets: Floats, clip: float) -> Pieces:
 def logistic_pieces(targets: Floats, clip: float, width: float = 0.4, reach: float = 6.4) -> Pieces:
     """sigmoid(m) - y = s sigmoid(s m) with s = 1 - 2y, at most ``clip``: chords between knots, constant beyond them.
 
-    A chord is off by at most width^2/8 times the largest second derivative, 1/(6 sqrt 3) (taken as 0.0963); an end is
-    off by at most sigmoid(-reach). Where a clip cuts a chord the larger of the two errors stays.
+    A chord is off by at most width^2/8 times the largest second derivative, 1/(6 sqrt 3) (taken as 0.0963). The left
+    end is off by at most what psi is there, the right one by at most sigmoid(-reach), which is no more.
     """
     last = min(reach, math.log(clip / (1 - clip))) if clip < 1 else reach
     knots = np.append(np.arange(-reach, last - width / 2, width), last)
@@ -57,7 +57,7 @@ def logistic_pieces(targets: Floats, clip: float, width: float = 0.4, reach: flo
     ends = values[0], min(clip, 1.0) if last < reach else values[-1]
     constants = np.concatenate([[ends[0]], values[:-1] - slopes[1:-1] * knots[:-1], [ends[1]]])
     chord = 0.0963 * float(np.max(np.diff(knots), initial=0.0)) ** 2 / 8
-    off = max(chord, 1 / (1 + math.exp(reach)))
+    off = max(chord, float(values[0]))
     return Pieces(1 - 2 * targets, np.zeros_like(targets), knots, slopes, constants, off)
 
 

@@ -40,7 +40,7 @@ class SparseEngine:
         edges = np.searchsorted(starts, np.linspace(0, values.size, blocks + 1))
         edges[0], edges[-1] = 0, len(starts) - 1
         self._blocks = list(itertools.pairwise(edges.tolist()))
-        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
+        self._pool, self._process = ThreadPoolExecutor(threads - 1) if threads > 1 else None, os.getpid()
 
     @classmethod
     def of(cls, X: Any, constant: float) -> SparseEngine:
@@ -78,7 +78,8 @@ class SparseEngine:
             return np.column_stack([self.transposed_product(column) for column in r.T])
         r, out = np.ascontiguousarray(r), np.empty(self.dimension)
         blocks = iter(self._blocks)  # whoever is free takes the next; every column is summed up by one alone
-        others = None if self._pool is None else self._pool.submit(self._dots, r, out, blocks)
+        pool = self._pool if os.getpid() == self._process else None  # a fork leaves the other threads behind
+        others = None if pool is None else pool.submit(self._dots, r, out, blocks)
         self._dots(r, out, blocks)
         if others is not None:
             others.result()

@@ -45,6 +45,8 @@ class Vertices(Rows):
         walk = at if isinstance(at, Walk) else None
         if walk is not None and walk.polytope is not polytope:
             raise ValueError("polytope is not the one the walk is over")
+        if walk is not None and walk.problem is not self.problem and walk.problem != self.problem:
+            raise ValueError("the walk is for other public facts than this vault's, so its steps cannot be priced")
         clip = float(clip)
         contribution = clip * self._known("reach", polytope, lambda: polytope.reach(self.problem))
         engine = self._charge("vertex", release, contribution, None if isinstance(at, Walk) else at)
@@ -69,7 +71,11 @@ class Vertices(Rows):
             return Follower(engine, self._targets, self._clipped_residuals(clip), walk, clip, scale)
 
         follower: Follower = self._known("follower", (walk, clip, scale), start)
-        return follower.draw(self._noise.uniform), scale
+        try:
+            return follower.draw(self._noise.uniform), scale
+        except BaseException:  # it may have stopped between two moves
+            del self._memory["follower"]
+            raise
 
     def _scores(self, engine: Engine, theta: Floats, polytope: L1Ball | Simplex | Polytope, clip: float) -> Floats:
         """-<v, g> of every vertex v."""
