@@ -114,6 +114,7 @@ def clip_rows(X: Any, bounds: Bounds) -> Any:
     single = X.dtype == np.float32 and (bounds.row is None or bounds.row >= SMALLEST_SINGLE)
     kept = np.float32 if single else np.float64
     if sparse.issparse(X):
+        _check_structure(X)
         X = sparse.csc_array(X, dtype=kept, copy=X.format == "csc")  # any other format is copied on the way
         X.sum_duplicates()
         _trim(X)
@@ -225,6 +226,17 @@ def _shrink(norms: Floats, bound: float, kept: type[np.floating[Any]]) -> Floats
     """
     inward = 1 - 2.0**-22 if kept is np.float32 else 1.0
     return np.where(norms > bound, inward * _ratio(bound, norms), 1.0)
+
+
+def _check_structure(X: Any) -> None:
+    """Refuse a CSR or CSC matrix whose arrays do not describe one: compiled loops, SciPy's too, would read elsewhere."""
+    if X.format not in ("csr", "csc"):
+        return
+    inner = X.shape[1 if X.format == "csr" else 0]
+    stored = X.indices[: X.indptr[-1]]
+    within = stored.size == 0 or (stored.min() >= 0 and stored.max() < inner)
+    if not within or X.indptr[0] != 0 or np.any(np.diff(X.indptr) < 0) or X.indptr[-1] > X.data.size:
+        raise ValueError("X: an index of the sparse matrix is out of range; rebuild the matrix")
 
 
 def _trim(X: Any) -> None:

@@ -51,7 +51,7 @@ def logistic_pieces(targets: Floats, clip: float, width: float = 0.4, reach: flo
     end is off by at most what psi is there, the right one by at most sigmoid(-reach), which is no more.
     """
     last = min(reach, math.log(clip / (1 - clip))) if clip < 1 else reach
-    knots = np.append(np.arange(-reach, last - width / 2, width), last)
+    knots = np.append(np.arange(-reach, last - 1e-9, width), last)
     values = 1 / (1 + np.exp(-knots))
     slopes = np.concatenate([[0.0], np.diff(values) / np.diff(knots), [0.0]])
     ends = values[0], min(clip, 1.0) if last < reach else values[-1]

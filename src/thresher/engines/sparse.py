@@ -48,8 +48,6 @@ class SparseEngine:
         X = X.tocsc()
         n, _ = X.shape
         data, indices, starts = X.data, X.indices, X.indptr.astype(np.int64)
-        if data.size and not (indices.min() >= 0 and indices.max() < n):
-            raise ValueError("X: a row number of the sparse matrix is out of range; rebuild the matrix")
         if constant != 0:  # grown in place, so that there are never two copies
             stored = data.size
             data, indices = _grown(data, n), _grown(indices, n)
