@@ -229,7 +229,7 @@ def _shrink(norms: Floats, bound: float, kept: type[np.floating[Any]]) -> Floats
 
 
 def _check_structure(X: Any) -> None:
-    """Refuse a CSR or CSC matrix whose arrays do not describe one: compiled loops, SciPy's too, would read elsewhere."""
+    """Refuse a CSR or CSC matrix whose arrays do not describe one: compiled loops, SciPy's too, would read astray."""
     if X.format not in ("csr", "csc"):
         return
     inner = X.shape[1 if X.format == "csr" else 0]
