@@ -128,7 +128,7 @@ static PyObject *add_columns(PyObject *self, PyObject *args) {
 
 /* -- the walk ----------------------------------------------------------------------------------------------------- */
 
-enum { COLUMN_VALUES, ROW_OF, BY_COLUMN, ROW_VALUES, COLUMN_OF, BY_ROW, SCALES, KNOTS, SLOPES, CONSTANTS, KEPT };
+enum { COLUMN_VALUES, ROW_OF, BY_COLUMN, SCALES, KNOTS, SLOPES, CONSTANTS, KEPT };
 enum { SIGNS = KEPT, OFFSETS, SLACKS, GIVEN };
 
 typedef struct {
@@ -142,7 +142,8 @@ typedef struct {
 
 static void drop(WalkObject *self) {
     State *s = &self->s;
-    PyMem_Free(s->columns), PyMem_Free(s->slacks), PyMem_Free(s->rows), PyMem_Free(s->order), PyMem_Free(s->calendar), PyMem_Free(s->due_work);
+    PyMem_Free(s->columns), PyMem_Free(s->slacks), PyMem_Free(s->rows), PyMem_Free(s->order);
+    PyMem_Free(s->calendar), PyMem_Free(s->due_work), PyMem_Free(s->by_row), PyMem_Free(s->entries);
     memset(s, 0, sizeof *s);
     if (self->open) close_all(self->kept, KEPT);
     self->open = 0;
@@ -155,7 +156,9 @@ static int allocate(State *s) {
     s->order = PyMem_Calloc((size_t)s->d + 1, sizeof(int32_t));
     s->calendar = PyMem_Calloc((size_t)s->steps + 1, sizeof(int32_t));
     s->due_work = PyMem_Calloc((size_t)s->steps + 1, sizeof(int64_t));
-    if (s->columns && s->slacks && s->rows && s->order && s->calendar && s->due_work) return 1;
+    s->by_row = PyMem_Calloc((size_t)s->n + 1, sizeof(int64_t));
+    s->entries = PyMem_Malloc((size_t)(s->by_column[s->d] + 1) * (s->single ? sizeof(Entry_float) : sizeof(Entry_double)));
+    if (s->columns && s->slacks && s->rows && s->order && s->calendar && s->due_work && s->by_row && s->entries) return 1;
     PyErr_NoMemory();
     return 0;
 }
@@ -166,24 +169,23 @@ static void fill(State *s, const Py_buffer *given) {
         s->rows[i].sign = signs[i] < 0 ? -1 : 1;
         s->rows[i].offset = offsets[i];
         s->rows[i].due = -1;
-        s->rows[i].length = (int32_t)(s->by_row[i + 1] - s->by_row[i]);
     }
     memcpy(s->slacks, given[SLACKS].buf, (size_t)s->d * sizeof(double));
     for (int64_t t = 0; t <= s->steps; t++) s->calendar[t] = -1;
     s->scale = s->scales[0];
+    BY_VALUES(s, arrange, s);
 }
 
 static int fits_together(const State *s, const Py_buffer *b) {
     return b[SCALES].len > 0 && s->pieces > 0 && count(b + SLOPES) == count(b + CONSTANTS) &&
-           count(b + KNOTS) == s->pieces - 1 && count(b + SIGNS) == s->n && count(b + OFFSETS) == s->n &&
+           count(b + KNOTS) == s->pieces - 1 && count(b + OFFSETS) == s->n &&
            count(b + SLACKS) == s->d && s->n < INT32_MAX && s->d < INT32_MAX &&
            s->by_column[s->d] <= count(b + COLUMN_VALUES) && s->by_column[s->d] <= count(b + ROW_OF) &&
-           s->by_row[s->n] <= count(b + ROW_VALUES) && s->by_row[s->n] <= count(b + COLUMN_OF) &&
-           b[ROW_VALUES].itemsize == b[COLUMN_VALUES].itemsize && b[ROW_OF].itemsize == 4 && b[COLUMN_OF].itemsize == 4;
+           b[ROW_OF].itemsize == 4;
 }
 
-/* Walk(values by column, rows, starts, values by row, columns, starts, scales, knots, slopes, constants, signs, offsets,
- *      slacks, kappa, kappa of the constant column or a negative number, clip, logistic) */
+/* Walk(values, rows, starts of columns, scales, knots, slopes, constants, signs, offsets, slacks, kappa, kappa of the
+ *      constant column or a negative number, clip, logistic) */
 static int walk_init(PyObject *object, PyObject *args, PyObject *names) {
     WalkObject *self = (WalkObject *)object;
     State *s = &self->s;
@@ -192,17 +194,16 @@ static int walk_init(PyObject *object, PyObject *args, PyObject *names) {
     double kappa, of_constant, clip;
     int logistic;
     drop(self);
-    if (!PyArg_ParseTuple(args, "OOOOOOOOOOOOOdddp", o, o + 1, o + 2, o + 3, o + 4, o + 5, o + 6, o + 7, o + 8, o + 9,
-                          o + 10, o + 11, o + 12, &kappa, &of_constant, &clip, &logistic))
+    if (!PyArg_ParseTuple(args, "OOOOOOOOOOdddp", o, o + 1, o + 2, o + 3, o + 4, o + 5, o + 6, o + 7, o + 8, o + 9,
+                          &kappa, &of_constant, &clip, &logistic))
         return -1;
     if (!open_all(o, b, GIVEN, GIVEN)) return -1;
     memcpy(self->kept, b, sizeof self->kept);
     self->open = 1;
-    s->column_values = b[COLUMN_VALUES].buf, s->row_values = b[ROW_VALUES].buf, s->single = b[ROW_VALUES].itemsize == 4;
-    s->row_of = b[ROW_OF].buf, s->column_of = b[COLUMN_OF].buf;
-    s->by_column = b[BY_COLUMN].buf, s->by_row = b[BY_ROW].buf;
+    s->column_values = b[COLUMN_VALUES].buf, s->single = b[COLUMN_VALUES].itemsize == 4;
+    s->row_of = b[ROW_OF].buf, s->by_column = b[BY_COLUMN].buf;
     s->scales = b[SCALES].buf, s->knots = b[KNOTS].buf, s->slopes = b[SLOPES].buf, s->constants = b[CONSTANTS].buf;
-    s->d = count(b + BY_COLUMN) - 1, s->n = count(b + BY_ROW) - 1;
+    s->d = count(b + BY_COLUMN) - 1, s->n = count(b + SIGNS);
     s->steps = count(b + SCALES) - 1, s->pieces = count(b + SLOPES);
     s->kappa = kappa, s->kappa_of_constant = of_constant, s->has_constant = of_constant >= 0;
     s->clip = clip, s->logistic = logistic;

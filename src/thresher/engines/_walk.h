@@ -31,10 +31,12 @@ typedef struct {
     Row *rows;
     int32_t *order, *calendar; /* columns by level; the first row due at each step, or -1 */
     int64_t *due_work;         /* stored entries in the rows due at each step */
+    int64_t *by_row;           /* where each row starts among the entries */
+    void *entries;             /* values and columns, row after row */
     const double *scales, *knots, *slopes, *constants; /* psi is constants[k] + slopes[k] u up to knots[k] */
-    const int64_t *by_column, *by_row;
-    const uint32_t *row_of, *column_of;
-    const void *column_values, *row_values;
+    const int64_t *by_column;
+    const uint32_t *row_of;
+    const void *column_values;
 } State;
 
 static double kappa_of(const State *s, int64_t j) {

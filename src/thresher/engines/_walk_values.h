@@ -1,5 +1,26 @@
 /* What reads the rows, for one type of values (V). */
 
+typedef struct {
+    V value;
+    uint32_t column;
+} NAME(Entry);
+
+/* the entries row after row, from those column after column; value and column side by side are one read from memory */
+static void NAME(arrange)(State *s) {
+    const V *values = s->column_values;
+    NAME(Entry) *entries = s->entries;
+    for (int64_t k = 0; k < s->by_column[s->d]; k++) s->rows[s->row_of[k]].length++;
+    for (int64_t i = 0; i < s->n; i++) s->by_row[i + 1] = s->by_row[i] + s->rows[i].length;
+    for (int64_t j = 0; j < s->d; j++) {
+        for (int64_t k = s->by_column[j]; k < s->by_column[j + 1]; k++) {
+            NAME(Entry) *entry = entries + s->by_row[s->row_of[k]]++;
+            entry->value = values[k], entry->column = (uint32_t)j;
+        }
+    }
+    for (int64_t i = s->n; i > 0; i--) s->by_row[i] = s->by_row[i - 1]; /* each start has become the next one */
+    s->by_row[0] = 0;
+}
+
 /* the gradient of a column, from its rows' residuals */
 static double NAME(gradient_of)(const State *s, int64_t j) {
     const V *values = s->column_values;
@@ -18,7 +39,7 @@ static void NAME(shift)(State *s, int64_t j, double weight) {
 
 /* a row on a new piece, or with another margin, changes the columns it has entries in */
 static void NAME(update_row)(State *s, int64_t i) {
-    const V *values = s->row_values;
+    const NAME(Entry) *entries = s->entries;
     Row *row = s->rows + i;
     double slope = row->slope, constant = row->constant;
     take_off_calendar(s, i);
@@ -27,10 +48,10 @@ static void NAME(update_row)(State *s, int64_t i) {
     slope = row->slope - slope, constant = row->constant - constant;
     if (slope == 0 && constant == 0) return;
     for (int64_t k = s->by_row[i]; k < s->by_row[i + 1]; k++) {
-        Column *column = s->columns + s->column_of[k];
-        column->A += slope * values[k];
-        column->D += constant * values[k];
-        if (!has_room(s, column)) raise_column(s, s->column_of[k]);
+        Column *column = s->columns + entries[k].column;
+        column->A += slope * entries[k].value;
+        column->D += constant * entries[k].value;
+        if (!has_room(s, column)) raise_column(s, entries[k].column);
     }
 }
 
@@ -39,10 +60,7 @@ static void NAME(move)(State *s, int64_t j, double weight) {
     NAME(shift)(s, j, weight);
     for (int64_t k = s->by_column[j]; k < s->by_column[j + 1]; k++) {
         int64_t next = s->by_row[s->row_of[k + 1 < s->by_column[j + 1] ? k + 1 : k]]; /* asked for early */
-        for (int64_t entry = next; entry < next + 64; entry += 8) {
-            __builtin_prefetch((const V *)s->row_values + entry);
-            __builtin_prefetch(s->column_of + entry);
-        }
+        for (int entry = 0; entry < 64; entry += 4) __builtin_prefetch((const NAME(Entry) *)s->entries + next + entry);
         NAME(update_row)(s, s->row_of[k]);
     }
     while (s->calendar[s->step] >= 0) NAME(update_row)(s, s->calendar[s->step]);

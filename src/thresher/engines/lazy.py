@@ -74,11 +74,12 @@ class LazyGradient:
         kappa: float, kappa_of_constant: float, clip: float, logistic: bool,
     ) -> None:  # fmt: skip
         self._engine, self._residual = engine, residual
-        columns, rows = engine.by_columns(), engine.by_rows()
         largest = pieces.off + DRIFT * (clip + float(np.max(np.abs(pieces.offsets), initial=0.0)))
         slacks = largest * engine.column_sums()
         table = pieces.knots, pieces.slopes, pieces.constants, pieces.signs, pieces.offsets
-        self._walk = compiled().Walk(*columns, *rows, scales, *table, slacks, kappa, kappa_of_constant, clip, logistic)
+        self._walk = compiled().Walk(
+            *engine.by_columns(), scales, *table, slacks, kappa, kappa_of_constant, clip, logistic
+        )
         n, d = len(pieces.signs), engine.dimension
         self._afresh = READ * engine.stored + COLUMN * d + ROW * n  # what a step costs that follows nothing
         self._margins = np.empty(n)

@@ -136,11 +136,6 @@ class SparseEngine:
         """Values, row numbers, and where each column starts."""
         return self._values, self._rows.astype(np.uint32, copy=False), self._starts
 
-    def by_rows(self) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[np.int64]]:
-        """Values, column numbers, and where each row starts."""
-        rows = self.matrix().tocsr()
-        return rows.data, rows.indices.astype(np.uint32, copy=False), rows.indptr.astype(np.int64)
-
     def column_sums(self) -> Floats:
         """sum_i |x_ij| for each column."""
         return SparseEngine(np.abs(self._values), self._rows, self._starts, self._n).transposed_product(
