@@ -27,11 +27,15 @@ class SparseEngine:
 
     X' r by columns reads r, n numbers, at random places and adds up each column by itself. By rows it would write d
     numbers at random places, once per thread: that is faster only where n is many times d, and never by much.
+
+    A ``constant`` other than 0 stands for one more column, the last, that holds nothing else; it is not stored.
     """
 
-    def __init__(self, values: NDArray[Any], rows: NDArray[Any], starts: NDArray[np.int64], n: int) -> None:
+    def __init__(
+        self, values: NDArray[Any], rows: NDArray[Any], starts: NDArray[np.int64], n: int, constant: float = 0.0
+    ) -> None:
         self._loops = compiled()
-        self._n = n
+        self._n, self._constant = n, constant
         self._starts = starts
         self._values: NDArray[Any] = values if self._loops else values.astype(np.float64, copy=False)
         self._rows = _packed(rows, n) if self._loops else rows
@@ -44,19 +48,12 @@ class SparseEngine:
 
     @classmethod
     def of(cls, X: Any, constant: float) -> SparseEngine:
-        """An engine over X, which it may keep and change, and one more column of a ``constant`` if that is not 0."""
+        """An engine over X, whose arrays it keeps, and one more column of a ``constant`` if that is not 0."""
         X = X.tocsc()
-        n, _ = X.shape
-        data, indices, starts = X.data, X.indices, X.indptr.astype(np.int64)
-        if constant != 0:  # grown in place, so that there are never two copies
-            stored = data.size
-            data, indices = _grown(data, n), _grown(indices, n)
-            data[stored:], indices[stored:] = constant, np.arange(n)
-            starts = np.append(starts, starts[-1] + n)
-        return cls(data, indices, starts, n)
+        return cls(X.data, X.indices, X.indptr.astype(np.int64), X.shape[0], constant)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SparseEngine, (self._values, self._rows, self._starts, self._n)
+        return SparseEngine, (self._values, self._rows, self._starts, self._n, self._constant)
 
     def __repr__(self) -> str:
         return f"SparseEngine of {self._n} rows and {self.dimension} columns"
@@ -67,7 +64,8 @@ class SparseEngine:
             return np.asarray(self._chosen(support).matrix() @ theta[support])
         if theta.ndim == 2:
             return np.column_stack([self.product(column) for column in theta.T])
-        out = np.zeros(self._n)
+        out = np.full(self._n, self._constant * theta[-1] if self._constant else 0.0)
+        support = support[support < len(self._starts) - 1]
         self._loops.add_columns(self._values, self._rows, self._starts, support, theta[support], out)
         return out
 
@@ -81,6 +79,8 @@ class SparseEngine:
         self._dots(r, out, blocks)
         if others is not None:
             others.result()
+        if self._constant:
+            out[-1] = self._constant * r.sum()
         return out
 
     def _dots(self, r: Floats, out: Floats, blocks: Iterator[tuple[int, int]]) -> None:
@@ -89,11 +89,11 @@ class SparseEngine:
             if self._loops is not None:
                 self._loops.column_dots(self._values, self._rows, self._starts, r, out, first, last)
             else:
-                out[first:last] = self.matrix(first, last).T @ r
+                out[first:last] = self._stored(first, last).T @ r
 
     @property
     def dimension(self) -> int:
-        return len(self._starts) - 1
+        return len(self._starts) - 1 + bool(self._constant)
 
     def mean_squares(self, n: int) -> Floats:
         return np.asarray(self.matrix().power(2).sum(axis=0)).ravel() / n
@@ -104,7 +104,7 @@ class SparseEngine:
         return np.asarray((scaled.T @ scaled).toarray())
 
     def row_norms(self) -> Floats:
-        return row_norms(self.matrix())
+        return np.hypot(row_norms(self._stored()), self._constant)
 
     def columns(self, support: Indices, factors: Floats | float = 1.0) -> SparseEngine:
         chosen = self._chosen(support)
@@ -112,11 +112,19 @@ class SparseEngine:
         return SparseEngine(chosen._values * factors, chosen._rows, chosen._starts, self._n)
 
     def _chosen(self, support: Indices) -> SparseEngine:
+        """The columns in ``support``, all of them stored."""
         support = np.arange(self.dimension)[support]  # so that -1 is the last, as everywhere
-        lengths = np.diff(self._starts)[support]
+        lengths = np.append(np.diff(self._starts), self._n)[support]  # the last one is the constant, if there is one
         starts = np.append(0, np.cumsum(lengths))
         entries = np.arange(starts[-1]) + np.repeat(self._starts[support] - starts[:-1], lengths)
-        return SparseEngine(self._values[entries], self._rows[entries], starts, self._n)
+        stored = entries < self._values.size
+        values, rows = (
+            np.full(len(entries), self._constant, self._values.dtype),
+            np.empty(len(entries), self._rows.dtype),
+        )
+        values[stored], rows[stored] = self._values[entries[stored]], self._rows[entries[stored]]
+        rows[~stored] = entries[~stored] - self._values.size
+        return SparseEngine(values, rows, starts, self._n)
 
     def parts(self, labels: NDArray[np.intp], count: int) -> Iterator[Any]:
         rows = self.matrix().tocsr()
@@ -125,7 +133,7 @@ class SparseEngine:
     @property
     def stored(self) -> int:
         """The number of entries."""
-        return int(self._values.size)
+        return int(self._values.size) + bool(self._constant) * self._n
 
     @property
     def is_walkable(self) -> bool:
@@ -134,17 +142,22 @@ class SparseEngine:
 
     def by_columns(self) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[np.int64]]:
         """Values, row numbers, and where each column starts."""
+        if self._constant:
+            return self._chosen(np.arange(self.dimension)).by_columns()
         return self._values, self._rows.astype(np.uint32, copy=False), self._starts
 
     def column_sums(self) -> Floats:
         """sum_i |x_ij| for each column."""
-        return SparseEngine(np.abs(self._values), self._rows, self._starts, self._n).transposed_product(
-            np.ones(self._n)
-        )
+        sizes = SparseEngine(np.abs(self._values), self._rows, self._starts, self._n, abs(self._constant))
+        return sizes.transposed_product(np.ones(self._n))
 
-    def matrix(self, first: int = 0, last: int | None = None) -> Any:
-        """Columns first..last-1 as SciPy's CSC, sharing memory where SciPy can."""
-        starts = self._starts[first : (self.dimension if last is None else last) + 1]
+    def matrix(self) -> Any:
+        """All columns as SciPy's CSC, sharing memory where SciPy can."""
+        return self._chosen(np.arange(self.dimension)).matrix() if self._constant else self._stored()
+
+    def _stored(self, first: int = 0, last: int | None = None) -> Any:
+        """Columns first..last-1, the constant one apart."""
+        starts = self._starts[first : (len(self._starts) - 1 if last is None else last) + 1]
         entries = slice(starts[0], starts[-1])
         rows = self._rows[entries]
         rows = rows.view(np.int32) if rows.dtype == np.uint32 else rows
@@ -159,14 +172,6 @@ def _packed(rows: NDArray[Any], n: int) -> NDArray[Any]:
     if n <= SHORT:
         return rows.astype(np.uint16, copy=False)
     return rows.view(np.uint32) if rows.dtype == np.int32 else rows
-
-
-def _grown(entries: NDArray[Any], by: int) -> NDArray[Any]:
-    """The same array with room for ``by`` more; the operating system moves pages and copies nothing."""
-    if not entries.flags.owndata:
-        entries = entries.copy()
-    entries.resize(entries.size + by, refcheck=False)
-    return entries
 
 
 def _threads() -> int:
