@@ -32,7 +32,7 @@ def million() -> tuple[sparse.csr_array, NDArray[np.float64]]:
     values /= np.sqrt(PER_ROW)
     X = sparse.csr_array((values, indices, np.arange(0, N * PER_ROW + 1, PER_ROW, dtype=np.int32)), shape=(N, D))
     theta = np.zeros(D)
-    theta[rng.choice(D // 100, SPARSITY, replace=False)] = 1.0
+    theta[rng.choice(D // 10_000, SPARSITY, replace=False)] = 1.0  # popular columns: rare ones are hidden by design
     return X, X @ theta + 0.05 * rng.standard_normal(N)
 
 
