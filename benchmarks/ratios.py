@@ -8,6 +8,8 @@ from pathlib import Path
 
 from machine import bandwidth, describe
 
+FURTHEST = 5.5  # of a bar
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -66,17 +68,26 @@ def report(ratios: list[Ratio], folder: Path) -> None:
 
 
 def _draw(ratios: list[Ratio], path: Path) -> None:
-    """How many times better than it must be each ratio is, on a logarithmic axis."""
+    """How many times better than it must be each ratio is, on a logarithmic axis that is cut off; diamonds are aims."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         print("no plot: pip install 'thresher[report]'", file=sys.stderr)
         return
-    figure = Figure(figsize=(9, 0.4 * len(ratios) + 1.2), layout="constrained")
+    figure = Figure(figsize=(10, 0.36 * len(ratios) + 1.2), layout="constrained")
     axes = figure.subplots()
-    colours = ["tab:blue" if ratio.margin >= 1 else "tab:red" for ratio in ratios]
-    axes.barh([ratio.what for ratio in ratios], [ratio.margin - 1 for ratio in ratios], left=1, color=colours)
+    for at, ratio in enumerate(ratios):
+        shown = min(ratio.margin, FURTHEST)
+        axes.barh(at, shown - 1, left=1, color="tab:blue" if ratio.margin >= 1 else "tab:red")
+        axes.text(0.52, at, f"{ratio.value:.3g}", va="center")
+        if ratio.must is not None and ratio.aim is not None:
+            axes.plot(max(ratio.aim / ratio.must, ratio.must / ratio.aim), at, "D", color="black", markersize=4)
+    axes.set_yticks(range(len(ratios)), [ratio.what for ratio in ratios], fontsize=8)
     axes.set_xscale("log")
+    ticks = [0.5, 1, 2, 3, 5]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlim(0.5, 1.3 * FURTHEST)
     axes.axvline(1, color="black")
-    axes.set_xlabel("times better than it must be")
+    axes.set_xlabel("times better than it must be (left: the measured ratio)")
     figure.savefig(path, metadata={"Date": None})
