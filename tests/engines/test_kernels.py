@@ -119,6 +119,8 @@ def test_the_loops_refuse_what_does_not_fit_together():
         LOOPS.add_columns(values, rows, starts, np.array([1]), np.ones(1), np.zeros(2))
     with pytest.raises((TypeError, BufferError)):
         LOOPS.column_dots(values, rows, starts, [1.0], out, 0, 1)
+    with pytest.raises(ValueError, match="never started"):
+        LOOPS.Walk.__new__(LOOPS.Walk).sort(1)
     out.flags.writeable = False
     with pytest.raises((ValueError, BufferError)):
         LOOPS.column_dots(values, rows, starts, r, out, 0, 1)

@@ -236,6 +236,7 @@ static PyObject *walk_sort(PyObject *self, PyObject *step) {
     State *s = state_of(self);
     long long until = PyLong_AsLongLong(step);
     if (until == -1 && PyErr_Occurred()) return NULL;
+    if (!s->scales) return refuse("sort: a walk that was never started"), NULL;
     if (until < s->step) until = s->step;
     sort_columns(s, s->scales[until > s->steps ? s->steps : until]);
     Py_RETURN_NONE;
