@@ -73,7 +73,13 @@ def test_rows_losses_noise_and_attacks_are_handled_only_where_they_belong(name, 
 
 
 @pytest.mark.parametrize(
-    ("name", "allowed"), [("budget", set()), ("accounting", {"budget"}), ("releases", {"accounting", "budget"})]
+    ("name", "allowed"),
+    [
+        ("budget", set()),
+        ("subsampling", {"budget"}),
+        ("accounting", {"budget", "subsampling"}),
+        ("releases", {"accounting", "subsampling", "budget"}),
+    ],
 )
 def test_the_privacy_core_depends_on_nothing_above_it(name, allowed):
     assert files_of(name)
@@ -95,8 +101,10 @@ def test_dependencies_point_one_way(name):
 
 NOISELESS = [
     "budget",
+    "subsampling",
     "accounting",
     "releases",
+    "penalties",
     "clipping",
     "losses",
     "plan",

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
+from thresher.subsampling import LEAST_DELTA, Poisson, poisson_epsilon, poisson_rdp
+
 __all__ = [
     "Cost",
     "choice_epsilon",
@@ -157,14 +159,16 @@ def choice_epsilon(scale: float) -> float:
 class Cost:
     """What one or more releases reveal, in every currency that simply adds up under adaptive composition.
 
-    A currency in which a release has no finite price holds infinity. ``+`` composes; :meth:`epsilon` converts
-    to (epsilon, delta) by whichever currency proves the least.
+    A currency in which a release has no finite price holds infinity. Releases over Poisson batches have no currency;
+    they are kept apart, as they are, and the currencies price the rest. ``+`` composes; :meth:`epsilon` converts to
+    (epsilon, delta) by whichever currency proves the least.
     """
 
     mu_squared: float = 0.0  # Gaussian DP: the whole is as hard to tell apart as N(0,1) and N(mu,1)
     rho: float = 0.0  # zero-concentrated DP
     pure: float = 0.0  # epsilon at delta = 0
     rdp: tuple[float, ...] = field(default=(0.0,) * len(ORDERS), repr=False)  # Renyi DP at ORDERS
+    sampled: tuple[Poisson, ...] = ()  # releases over Poisson batches
 
     @classmethod
     def gaussian(cls, mu_squared: float) -> Cost:
@@ -187,9 +191,19 @@ class Cost:
         return cls(math.inf, times * rho, times * epsilon, tuple(times * np.minimum(rho * ORDERS, epsilon)))
 
     @classmethod
+    def zcdp(cls, rho: float) -> Cost:
+        """Releases known to be rho-zCDP together."""
+        return cls(math.inf, rho, math.inf, tuple(rho * ORDERS))
+
+    @classmethod
     def renyi(cls, rdp: Floats) -> Cost:
         """A release known by its Renyi curve at ORDERS only."""
         return cls(math.inf, math.inf, math.inf, tuple(rdp))
+
+    @classmethod
+    def poisson(cls, part: Poisson) -> Cost:
+        """Gaussian releases of sums over Poisson batches."""
+        return cls(sampled=(part,))
 
     @classmethod
     def unbounded(cls) -> Cost:
@@ -198,22 +212,48 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         rdp = tuple(map(operator.add, self.rdp, other.rdp))
-        return Cost(self.mu_squared + other.mu_squared, self.rho + other.rho, self.pure + other.pure, rdp)
+        return Cost(
+            self.mu_squared + other.mu_squared, self.rho + other.rho, self.pure + other.pure, rdp,
+            tuple(sorted(self.sampled + other.sampled)),
+        )  # fmt: skip
+
+    @property
+    def gaussian_mu(self) -> float:
+        """The mu with which all of it is exactly as telling as N(0,1) against N(mu,1); infinite if there is none."""
+        return math.inf if self.sampled else math.sqrt(self.mu_squared)
 
     def epsilon(self, delta: float) -> tuple[float, str]:
         """The smallest epsilon any currency proves at ``delta``, and the name of that currency."""
         if delta == 0:
-            return self.pure, "pure composition"
+            return (math.inf if self.sampled else self.pure), "pure composition"
+        if not self.sampled:
+            return _best(self._proofs(delta))
+        proofs: dict[str, float] = {}
+        if delta >= 2 * LEAST_DELTA and math.isinf(self.mu_squared):  # basic composition: epsilons and deltas add up
+            rest, method = _best(self._proofs(delta / 2))
+            proofs[f"privacy loss distributions, and {method}"] = poisson_epsilon(self.sampled, 0.0, delta / 2) + rest
+        elif delta >= LEAST_DELTA and math.isfinite(self.mu_squared):
+            return poisson_epsilon(self.sampled, self.mu_squared, delta), "privacy loss distributions"
+        curves = [np.asarray(self.rdp), *(poisson_rdp(part, ORDERS) for part in self.sampled)]
+        proofs["RDP"] = rdp_epsilon(ORDERS, np.sum(curves, axis=0), delta)
+        return _best(proofs)
+
+    def _proofs(self, delta: float) -> dict[str, float]:
+        """What each currency proves for all but the releases over Poisson batches."""
         proofs = {"exact Gaussian curve": gaussian_epsilon(math.sqrt(self.mu_squared), delta)}
         if math.isinf(self.mu_squared):
             proofs["zCDP"] = zcdp_epsilon(self.rho, delta)
             proofs["RDP"] = rdp_epsilon(ORDERS, np.asarray(self.rdp), delta)
             proofs["pure composition"] = self.pure
-        method = min(proofs, key=lambda name: proofs[name])
-        return proofs[method], method
+        return proofs
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------
+
+
+def _best(proofs: dict[str, float]) -> tuple[float, str]:
+    method = min(proofs, key=lambda name: proofs[name])
+    return proofs[method], method
 
 
 def _bisect(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from thresher.accounting import Cost
 from thresher.budget import Adjacency, is_whole
 from thresher.clipping import gradient_sensitivity, gram_sensitivity, minimiser_sensitivity, report_sensitivity
 from thresher.plan import Answer, Plan, Trust
-from thresher.releases import Release, release_from_dict
+from thresher.releases import Release, SampledGradient, SampledMomentum, ZCDPFilter, release_from_dict
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 
@@ -117,12 +117,15 @@ class Certificate:
     def _recomputed(self) -> Verification:
         problems: list[str] = []
         total = Cost()
+        listed: list[tuple[int, Release, bool]] = []
         for entry in self.releases:
             release = release_from_dict(entry["release"])
-            total += release.cost()
+            listed.append((entry.get("part", 0), release, "within" in entry))
+            total += Cost() if "within" in entry else release.cost()
             if (entry["question"], entry["noise"]) != (release.question, release.noise):
                 problems.append(f"{release!r} is listed as a {entry['question']} with {entry['noise']} noise")
             problems += _problems_of(release, entry["answers"], self._part_of(entry))
+        problems += _problems_of_filters(listed)
         if not (is_whole(self.n_samples) and self.n_samples >= 1):
             problems.append(f"n_samples={self.n_samples!r} is not a number of rows")
         if self.grade not in get_args(Grade):
@@ -159,7 +162,9 @@ class Certificate:
         for entry in self.releases:
             release = release_from_dict(entry["release"])
             cost = release.cost()
-            if math.isinf(cost.rho):
+            if "within" in entry:
+                continue
+            if math.isinf(cost.rho) or cost.sampled:
                 return None
             if math.isfinite(cost.mu_squared):
                 accountant.compose(GaussianDpEvent(release.multiplier), release.times)
@@ -189,8 +194,8 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         grade=grade,
         claimed_epsilon=budget.epsilon if budget.private else None,
         composition=f"epsilon={cost:.6g} at delta={budget.delta:.6g} by {method}",
-        releases=tuple(_entry(release, plan, answers) for release in dict.fromkeys(plan.releases)),
-        bounds={**asdict(problem.bounds), "row_norm": problem.row_norm, "intercept_column": problem.intercept_column},
+        releases=tuple(_entries(plan, answers)),
+        bounds=problem.enforced,
         settings=dict(plan.settings),
         assumptions=assumptions,
         notes=notes,
@@ -225,7 +230,8 @@ def combine(*fits: Any) -> Certificate:
         releases += [{**entry, "part": entry.get("part", 0) + len(members)} for entry in part.releases]
         members += part.settings.get("parts") or [_member(part)]
     delta = math.fsum(part.delta for part in parts)
-    cost, method = sum((release_from_dict(entry["release"]).cost() for entry in releases), Cost()).epsilon(delta)
+    counted = [release_from_dict(entry["release"]) for entry in releases if "within" not in entry]
+    cost, method = sum((release.cost() for release in counted), Cost()).epsilon(delta)
     claims = [part.claimed_epsilon for part in parts if part.claimed_epsilon is not None]
     return Certificate(
         algorithm=" + ".join(member["algorithm"] for member in members),
@@ -292,11 +298,19 @@ def _certificates(fit: Any) -> list[Certificate]:
     )
 
 
-def _entry(release: Release, plan: Plan, answers: tuple[Answer, ...]) -> dict[str, Any]:
-    """A planned release (equal ones as one, used more often) and the answers it gave, equal ones counted together."""
+def _entries(plan: Plan, answers: tuple[Answer, ...]) -> list[dict[str, Any]]:
+    """The planned releases, equal ones as one, used more often; after a filter, what it let pass."""
+    planned = {release: release.times * plan.releases.count(release) for release in plan.releases}
+    passed = Counter(answer.release for answer in answers if answer.release not in planned)
+    entries = [_entry(release, times, answers) for release, times in planned.items()]
+    return entries + [{**_entry(release, times, answers), "within": "filter"} for release, times in passed.items()]
+
+
+def _entry(release: Release, times: int, answers: tuple[Answer, ...]) -> dict[str, Any]:
+    """A release and the answers it gave, equal ones counted together."""
     own = [(a.clip, a.sensitivity, a.scale) for a in answers if a.release == release]
     return {
-        "release": replace(release, times=release.times * plan.releases.count(release)).to_dict(),
+        "release": replace(release, times=times).to_dict(),
         "question": release.question,
         "noise": release.noise,
         "answers": [
@@ -306,17 +320,33 @@ def _entry(release: Release, plan: Plan, answers: tuple[Answer, ...]) -> dict[st
     }
 
 
+def _problems_of_filters(entries: list[tuple[int, Release, bool]]) -> list[str]:
+    """Caps that were crossed: of each part, the zCDP that the filter let pass must not exceed the filter's."""
+    problems = []
+    for part in {part for part, _, _ in entries}:
+        caps = math.fsum(r.rho for at, r, _ in entries if at == part and isinstance(r, ZCDPFilter))
+        costs = [r.cost() for at, r, within in entries if at == part and within]
+        passed = math.fsum(math.inf if cost.sampled else cost.rho for cost in costs)  # batches have no zCDP
+        if not passed <= caps:
+            problems.append(f"releases of zCDP {passed:.6g} are listed within a filter of {caps:.6g}")
+    return problems
+
+
 def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: Certificate) -> list[str]:
     """Answers that the release does not pay for: too many, or too little noise for the clip that was in force."""
     counts = [answer["count"] for answer in answers]
     problems = []
     if not all(is_whole(count) and count > 0 for count in counts) or sum(counts) > release.times:
         problems.append(f"{release!r} pays for {release.times} answers; listed are {counts}")
+    if isinstance(release, (SampledGradient, SampledMomentum)) and (
+        release.adjacency != certificate.adjacency or release.population != certificate.n_samples
+    ):
+        problems.append(f"{release!r} is priced for other neighbours or another number of rows than the certificate's")
     if release.multiplier == 0:
         return problems
     for answer in answers:
         sensitivity, scale = float(answer["sensitivity"]), float(answer["scale"])
-        least = _least_sensitivity(release.question, float(answer["clip"]), certificate)
+        least = _least_sensitivity(release, float(answer["clip"]), certificate)
         if not (least > 0 and 0 < scale < math.inf):
             problems.append(f"a {release.question} with clip {answer['clip']} and noise {scale:.6g} cannot be")
         if not sensitivity >= least * (1 - 1e-9):
@@ -328,8 +358,10 @@ def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: C
     return problems
 
 
-def _least_sensitivity(question: str, clip: float, certificate: Certificate) -> float:
-    n, adjacency = certificate.n_samples, Adjacency(certificate.adjacency)
+def _least_sensitivity(release: Release, clip: float, certificate: Certificate) -> float:
+    question, n, adjacency = release.question, certificate.n_samples, Adjacency(certificate.adjacency)
+    if isinstance(release, (SampledGradient, SampledMomentum)):
+        return gradient_sensitivity(clip, release.batch, adjacency)
     if question in ("quantile", "votes"):
         return 1.0  # one row moves one rank, or one block's vote, for either adjacency
     if question in ("minimiser", "labels"):  # the clip of labels is that of the teacher times the public rows' norm

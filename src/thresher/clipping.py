@@ -26,6 +26,7 @@ __all__ = [
     "gradient_sensitivity",
     "gram_sensitivity",
     "minimiser_sensitivity",
+    "momentum_clip",
     "report_sensitivity",
     "residual_limits",
     "rounded_down",
@@ -186,6 +187,15 @@ def residual_limits(norms: Floats, clip: float) -> Floats:
 def gradient_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:
     """l2 sensitivity of (1/n) sum_i g_i with ||g_i||_2 <= clip."""
     return adjacency.contributions * float(clip) / int(n)
+
+
+def momentum_clip(clip: float, difference_clip: float, momentum: float) -> float:
+    """(1-g) C2 + g C1: the l2 norm of a row's part in a recursive momentum g (erratum E-18)."""
+    if not 0 <= momentum <= 1:
+        raise ValueError(f"momentum={momentum!r} must lie from 0 to 1")
+    if momentum == 0:
+        return difference_clip
+    return clip if momentum == 1 else (1 - momentum) * difference_clip + momentum * clip
 
 
 def gram_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:

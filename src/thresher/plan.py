@@ -6,7 +6,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -18,7 +18,8 @@ from thresher.budget import Budget, BudgetExceeded, is_whole
 from thresher.clipping import Bounds
 from thresher.losses import LOSSES
 from thresher.measurements import LINEAR, Measurement
-from thresher.releases import Release, is_priced_here
+from thresher.penalties import NO_PENALTY, Penalty
+from thresher.releases import Release, SampledGradient, SampledMomentum, ZCDPFilter, is_priced_here
 
 __all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem", "Trust"]
 
@@ -48,6 +49,8 @@ class Problem:
     """Linear predictors fitted side by side: 1, or one per class if there are more than two."""
     measurement: Measurement = LINEAR
     """What the target measures: the margin itself, or an increasing function of it."""
+    penalty: Penalty = NO_PENALTY
+    """What is added to the loss: public, so it needs no noise. Sparse algorithms have a ridge of their own instead."""
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -141,6 +144,17 @@ class Problem:
         """The loss's largest second derivative in the margin; for a non-linear measurement, a typical one."""
         return LOSSES[self.loss].curvature * self.measurement.slope
 
+    @property
+    def enforced(self) -> dict[str, Any]:
+        """The bounds, as certificates list them."""
+        return {**asdict(self.bounds), "row_norm": self.row_norm, "intercept_column": self.intercept_column}
+
+    def penalty_gradient(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """That of the penalty, which leaves intercepts alone."""
+        gradient = np.zeros_like(theta)
+        gradient[: self.width] = self.penalty.gradient(theta[: self.width])
+        return gradient
+
     def by_column(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """The iterate as the rows of X meet it: a vector, or a matrix with one column for each of several outputs."""
         if self.outputs == 1:
@@ -179,6 +193,13 @@ class Plan:
         for release in self.releases:
             if not is_priced_here(release):
                 raise TypeError(f"{release!r} is not a release priced by thresher.releases, so it cannot be planned")
+            if isinstance(release, (SampledGradient, SampledMomentum)) and (
+                release.adjacency != self.budget.adjacency or release.population != self.problem.n
+            ):
+                raise ValueError(
+                    f"{release!r} is priced for other neighbours or another number of rows than the plan's "
+                    f"{self.budget.adjacency} and {self.problem.n}"
+                )
         if self.calibration == "proved" and self.epsilon > self.budget.epsilon:
             raise BudgetExceeded(
                 f"the planned releases cost epsilon={self.epsilon:.6g} at delta={self.budget.delta:g}, "
@@ -213,30 +234,52 @@ class Answer:
 
 
 class Meter:
-    """Counts every answer against the plan. A release is charged before the data is touched and never refunded."""
+    """Counts every answer against the plan. A release is charged before the data is touched and never refunded.
+
+    Where the plan holds a :class:`~thresher.releases.ZCDPFilter`, other releases may be asked for as well, until their
+    zCDP would cross its cap.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._left = Counter[Release]()
+        self._rho_left = 0.0
         for release in plan.releases:
-            self._left[release] += release.times
+            if isinstance(release, ZCDPFilter):
+                self._rho_left += release.rho
+            else:
+                self._left[release] += release.times
         self._answers: list[Answer] = []
         self._lock = threading.Lock()
 
     def charge(self, release: Release, question: str) -> None:
         """Pay for one answer to ``question`` with ``release``, or raise :class:`BudgetExceeded`."""
         with self._lock:
-            if not is_priced_here(release) or release not in self._left:
-                raise BudgetExceeded(f"{release!r} is not in the plan; nothing was answered")
+            rho = self._price(release)
             if release.question != question:
                 raise BudgetExceeded(
                     f"{release!r} pays for a {release.question}, not for a {question}; nothing was answered"
                 )
-            if self._left[release] < 1:
-                raise BudgetExceeded(f"{release!r} is used up; nothing was answered")
-            self._left[release] -= 1
+            if rho is None:
+                if self._left[release] < 1:
+                    raise BudgetExceeded(f"{release!r} is used up; nothing was answered")
+                self._left[release] -= 1
+            else:
+                if not rho <= self._rho_left:
+                    raise BudgetExceeded(f"the budget is used up but for less than {release!r}; nothing was answered")
+                self._rho_left -= rho * (1 + 1e-12)  # the round-off of many differences must not add up to a gift
+
+    def _price(self, release: Release) -> float | None:
+        """The zCDP of a release that only the filter can pay for; None for one that the plan lists."""
+        if is_priced_here(release) and release in self._left:
+            return None
+        cost = release.cost() if is_priced_here(release) else None
+        if self._rho_left == 0 or cost is None or cost.sampled or release.times != 1 or math.isinf(cost.rho):
+            raise BudgetExceeded(f"{release!r} is not in the plan; nothing was answered")
+        return cost.rho
 
     def record(self, answer: Answer) -> None:
-        self._answers.append(answer)
+        same = self._answers and self._answers[-1] == answer
+        self._answers.append(self._answers[-1] if same else answer)  # many equal ones take little room
 
     @property
     def answers(self) -> tuple[Answer, ...]:

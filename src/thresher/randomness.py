@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from randomgen import AESCounter
 from sklearn.utils import check_random_state
 
+from thresher.subsampling import Sampling
+
 __all__ = ["NoiseSource"]
 
 Floats = NDArray[np.float64]
@@ -110,6 +112,17 @@ class NoiseSource:
         """Independent multiples of 2^-53, uniform on [0, 1): the coins of randomised responses."""
         self._guard()
         return self._generator.random(shape)
+
+    def batch(self, rows: int, rate: float, sampling: Sampling) -> Integers:
+        """Which of so many rows take part: each with this chance ("poisson"), or a subset of rate * rows ("fixed")."""
+        self._guard()
+        size = round(rows * rate) if sampling == "fixed" else self._generator.binomial(rows, rate)
+        return self._generator.choice(rows, size, replace=False, shuffle=False)  # all subsets of this size are alike
+
+    def whole_number(self, below: int) -> int:
+        """One of 0, ..., below - 1, all alike."""
+        self._guard()
+        return int(self._generator.integers(below))
 
     def laplace(self, scale: float, size: int) -> Floats:
         """Independent Laplace(scale)."""

@@ -216,7 +216,7 @@ def _guarantee_of(model: Any) -> Guarantee | None:
     certificate = getattr(model, "certificate_", None)
     if certificate is None or certificate.epsilon is None:
         return None
-    mu = math.sqrt(model.plan_.cost.mu_squared)
+    mu = model.plan_.cost.gaussian_mu
     return Guarantee(certificate.epsilon, certificate.delta, mu if mu < math.inf else None)
 
 

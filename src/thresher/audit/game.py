@@ -166,7 +166,7 @@ def audit(
         plan = plan_of(suspect, _problem_of(pair), claim, pair.adjacency)
         _check_neighbours(plan, pair)
         play, arguments = _hear_run, (suspect, plan, pair)
-        gaussian = claim.delta > 0 and math.isfinite(plan.cost.mu_squared) if gaussian is None else gaussian
+        gaussian = claim.delta > 0 and math.isfinite(plan.cost.gaussian_mu) if gaussian is None else gaussian
     else:
         play, arguments = _see_run, (fit_of(target), pair)
     coins, outcomes = _play(play, arguments, runs, random_state, n_jobs, verbose, title := name or name_of(target))

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from thresher.clipping import rounded_down
+from thresher.engines.batches import Batch, ByRows
 from thresher.engines.dense import DenseEngine
 from thresher.engines.sparse import SparseEngine
 from thresher.partitions import Partitions
 
-__all__ = ["Engine", "engine_for"]
+__all__ = ["Batch", "Engine", "engine_for"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -50,6 +51,10 @@ class Engine(Protocol):
 
     def columns(self, support: Indices, factors: Floats | float = 1.0) -> Engine:
         """The same rows with only the columns in ``support``, times ``factors``."""
+        ...
+
+    def by_rows(self) -> ByRows:
+        """The same rows, kept so that batches of them are taken out quickly."""
         ...
 
     def parts(self, labels: Indices, count: int) -> Iterator[Any]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.engines import Engine, engine_for
+from thresher.engines.batches import ByRows
 from thresher.partitions import Partitions, Refused, Sealed
 
 __all__ = ["DaskEngine"]
@@ -82,6 +83,9 @@ class DaskEngine:
     def columns(self, support: Indices, factors: Floats | float = 1.0) -> DaskEngine:
         chosen = self._asked(_columns, support, factors, together=Sealed)
         return DaskEngine(self._client, chosen, self._slices, len(support))
+
+    def by_rows(self) -> ByRows:
+        raise TypeError("random batches need the rows in memory; use dp-gd or dp-agd, or give X.compute()")
 
     def parts(self, labels: Indices, count: int) -> Iterator[Any]:
         return (self._stacked(_labelled, rows=labels == part) for part in range(count))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.clipping import row_norms
+from thresher.engines.batches import DenseRows
 
 Floats = NDArray[np.float64]
 
@@ -65,6 +66,9 @@ class DenseEngine:
 
     def columns(self, support: NDArray[np.intp], factors: Floats | float = 1.0) -> DenseEngine:
         return DenseEngine(self.X[:, support] * np.broadcast_to(factors, len(support)))
+
+    def by_rows(self) -> DenseRows:
+        return DenseRows(np.ascontiguousarray(self.X))
 
     def parts(self, labels: NDArray[np.intp], count: int) -> Iterator[NDArray[Any]]:
         return (self.X[labels == part] for part in range(count))

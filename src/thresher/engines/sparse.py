@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.clipping import row_norms
+from thresher.engines.batches import SparseRows
 from thresher.engines.kernels import compiled
 
 Floats = NDArray[np.float64]
@@ -125,6 +126,9 @@ class SparseEngine:
         values[stored], rows[stored] = self._values[entries[stored]], self._rows[entries[stored]]
         rows[~stored] = entries[~stored] - self._values.size
         return SparseEngine(values, rows, starts, self._n)
+
+    def by_rows(self) -> SparseRows:
+        return SparseRows(self._stored().tocsr().astype(np.float64, copy=False), self._constant)
 
     def parts(self, labels: NDArray[np.intp], count: int) -> Iterator[Any]:
         rows = self.matrix().tocsr()

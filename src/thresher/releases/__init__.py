@@ -26,6 +26,7 @@ from thresher.releases.central import (
     PerturbedMinimiser,
     PrintedLabels,
 )
+from thresher.releases.filters import ZCDPFilter
 from thresher.releases.local import (
     ClassReport,
     GaussianReport,
@@ -34,6 +35,7 @@ from thresher.releases.local import (
     PiecewiseReport,
     SphereReport,
 )
+from thresher.releases.sampled import SampledGradient, SampledMomentum, least_noise, noise_guess
 
 __all__ = [
     "ClassReport",
@@ -57,8 +59,13 @@ __all__ = [
     "PiecewiseReport",
     "PrintedLabels",
     "Release",
+    "SampledGradient",
+    "SampledMomentum",
     "SphereReport",
+    "ZCDPFilter",
     "is_priced_here",
+    "least_noise",
+    "noise_guess",
     "release_from_dict",
 ]
 
@@ -68,6 +75,7 @@ _KINDS: dict[str, type[Release]] = {
         GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram,
         GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
         GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, LaplaceVertex, ExactRelease,
+        SampledGradient, SampledMomentum, ZCDPFilter,
         SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport,
     )
 }  # fmt: skip

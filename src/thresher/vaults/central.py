@@ -7,6 +7,7 @@ Every question is charged to the plan's meter first, then computed on clipped ro
 from __future__ import annotations
 
 from thresher.vaults.averages import Averages
+from thresher.vaults.batches import Batches
 from thresher.vaults.choices import Choices
 from thresher.vaults.perturbation import Perturbation
 from thresher.vaults.transfer import Transfer
@@ -16,5 +17,5 @@ from thresher.vaults.voting import Voting
 __all__ = ["CentralVault"]
 
 
-class CentralVault(Averages, Choices, Transfer, Vertices, Perturbation, Voting):
+class CentralVault(Averages, Batches, Choices, Transfer, Vertices, Perturbation, Voting):
     """Rows, clipped as they enter; noisy answers, as planned; nothing else."""

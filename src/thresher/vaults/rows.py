@@ -20,13 +20,14 @@ from thresher.randomness import NoiseSource
 from thresher.releases import Release
 from thresher.vaults.vault import Vault
 
-__all__ = ["ROUND_OFF", "Rows"]
+__all__ = ["ROUND_OFF", "Rows", "clip_residuals"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 ROUND_OFF = 2.0**-53
 EXACTLY_SAMPLED = ("gaussian", "gumbel", "none")
+OF_SEVERAL_OUTPUTS = ("gradient", "sampled gradient", "sampled momentum", "point")
 
 
 class Restricted(NamedTuple):
@@ -88,7 +89,7 @@ class Rows(Vault):
         """Refuse what cannot be answered, then pay; only after this may a row be touched."""
         engine = self._open()
         self._check_question(release, clip, theta)
-        if self.problem.outputs > 1 and question != "gradient":
+        if self.problem.outputs > 1 and question not in OF_SEVERAL_OUTPUTS:
             raise ValueError(f"a {question} is answered for one output at a time; ask one_against_rest(k) instead")
         self._meter.charge(release, question)
         return engine
@@ -139,26 +140,17 @@ class Rows(Vault):
             known = self._memory[what] = key.copy() if isinstance(key, np.ndarray) else key, compute()
         return known[1]
 
-    def _residuals(self, margins: Floats) -> Floats:
+    def _residuals(self, margins: Floats, rows: Indices | slice = slice(None)) -> Floats:
+        """The loss's slope in the margins, which are those of ``rows``."""
         with np.errstate(over="ignore", invalid="ignore"):
-            residuals = self._loss.residual(margins, self._targets)
+            residuals = self._loss.residual(margins, self._targets[rows])
         # a margin that overflowed to inf - inf says nothing; it must not become a NaN in everybody's answer
         residuals[np.isnan(residuals)] = 0.0
         return residuals
 
     def _clipped_residuals(self, limits: Floats | float) -> Callable[[Floats], Floats]:
         """Residuals, as a function of the margins, of which none or no row's norm exceeds its limit."""
-
-        def clipped(margins: Floats) -> Floats:
-            residuals = self._residuals(margins)
-            if residuals.ndim == 1:
-                np.clip(residuals, -limits, limits, out=residuals)
-            else:  # several outputs: a row's gradient is its residuals times x_i, so they are clipped together
-                sizes = np.linalg.norm(residuals, axis=1)
-                residuals *= np.divide(limits, sizes, out=np.ones_like(sizes), where=sizes > limits)[:, None]
-            return residuals
-
-        return clipped
+        return lambda margins: clip_residuals(self._residuals(margins), limits)
 
     def _mean_gradient(self, engine: Engine, margins: Floats, limits: Floats | float) -> Floats:
         residuals = self._clipped_residuals(limits)(margins)
@@ -211,6 +203,16 @@ class Rows(Vault):
 
 def _same(known: Any, key: Any) -> bool:
     return np.array_equal(known, key) if isinstance(key, np.ndarray) else bool(known == key)
+
+
+def clip_residuals(residuals: Floats, limits: Floats | float) -> Floats:
+    """The same array, now with no residual, or no row's norm, above its limit."""
+    if residuals.ndim == 1:
+        return np.clip(residuals, -limits, limits, out=residuals)
+    # several outputs: a row's gradient is its residuals times x_i, so they are clipped together
+    sizes = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+    residuals *= np.divide(limits, sizes, out=np.ones_like(sizes), where=sizes > limits)[:, None]
+    return residuals
 
 
 def margins_of(engine: Engine, theta: Floats) -> Floats:
