@@ -21,14 +21,17 @@ __all__ = ["DPSRM", "STORM"]
 
 @dataclass(frozen=True)
 class DPSRM(Stochastic):
-    """v_0 = noisy gradient of a first batch; theta_{t+1} = theta_t - eta_t v_t, eta_t = min(step, reach / ||v_t||);
+    """theta_{t+1} = theta_t - eta_t v_t, eta_t = min(step, reach / ||v_t||);
 
     v_{t+1} = (1-g) v_t + mean over a new batch of [(1-g) clip_C2(g_i(theta_{t+1}) - g_i(theta_t)) + g
     clip_C1(g_i(theta_{t+1}))] + noise, with C1 = ``clip``, C2 = ``difference_clip`` and g = ``momentum``.
 
-    As a move is at most ``reach`` long, two gradients of a row differ by little, and so need the noise: its sensitivity
-    is that of (1-g) C2 + g C1, not of C1 (erratum E-18). The noise is calibrated as a whole by the accountant; the
+    A short move changes a row's gradient by little, so the noise is that of (1-g) C2 + g C1, not of C1 (erratum E-18);
+    where the move bounds the change below C2, C2 follows it. The accountant calibrates the noise as a whole: the
     printed lemma certifies nothing at the printed budgets (erratum E-17).
+
+    The thesis starts with v_0, the noisy gradient of ``first_batch`` rows. By default v starts at rest, from 0: the
+    first gradient is the largest, and would drive the iterate for 1/g rounds.
     """
 
     first_batch: int | None = None
@@ -49,23 +52,20 @@ class DPSRM(Stochastic):
         self._check_budget(budget)
         batch, rounds = self._sizes(problem)
         batch, rounds = min(batch, problem.n - 1), max(rounds, 2)
-        first = min(self.first_batch or batch, problem.n)
         clip = self._clip(problem)
         difference = math.inf if not self.private else float(self.difference_clip or DIFFERENCE * self.momentum * clip)
-        # v_t gathers the noise of about 1/(2g) answers; the first estimate is made as noisy as that, no less
-        gathered = 1 / math.sqrt(self.momentum * (2 - self.momentum))
-        share = momentum_clip(clip, difference, self.momentum) / clip if self.private else 1.0
-        ratio = share * gathered * first / batch
         facts = (problem.n, self.sampling, budget.adjacency)
+        first, ratio = self._first(problem.n, batch, clip, difference)
 
         def releases(sd: float) -> tuple[Release, ...]:
+            if first == 0:
+                return (SampledMomentum(rounds, sd, batch, *facts),)
             later = SampledMomentum(rounds - 1, sd, batch, *facts)
             if first == problem.n:
                 return GaussianGradient(1, ratio * sd), later
             return SampledGradient(1, ratio * sd, first, *facts), later
 
-        guess = noise_guess(budget, rounds, batch / problem.n)
-        noise = releases(least_noise(releases, budget, guess))
+        noise = releases(least_noise(releases, budget, noise_guess(budget, rounds, batch / problem.n)))
         settings = {
             **self._settings(batch, rounds, clip),
             "first_batch": first,
@@ -75,6 +75,18 @@ class DPSRM(Stochastic):
             "reach": self.reach or "none",
         }
         return Plan(self.name, problem, budget, noise, settings, notes=self._notes())
+
+    def _first(self, n: int, batch: int, clip: float, difference: float) -> tuple[int, float]:
+        """The first batch's size, and its noise multiplier over the later ones'.
+
+        v_t gathers the noise of about 1/(2g) answers; the first estimate is made as noisy as that, no less.
+        """
+        if self.first_batch is None:
+            return 0, 1.0
+        first = min(self.first_batch, n)
+        gathered = 1 / math.sqrt(self.momentum * (2 - self.momentum))
+        share = momentum_clip(clip, difference, self.momentum) / clip if self.private else 1.0
+        return first, share * gathered * first / batch
 
     def start(self, vault: CentralVault) -> State:
         theta = vault.problem.origin()
@@ -89,15 +101,22 @@ class DPSRM(Stochastic):
 
     def _estimate(self, vault: CentralVault, state: State) -> Floats:
         """v_t."""
-        first, later = vault.plan.releases
-        clip, difference = (_limit(vault.plan.settings[name]) for name in ("clip", "difference_clip"))
-        if state["t"] == 0:
+        problem, settings = vault.problem, vault.plan.settings
+        clip, difference = (_limit(settings[name]) for name in ("clip", "difference_clip"))
+        first, later = vault.plan.releases[0], vault.plan.releases[-1]
+        if state["t"] == 0 and self.first_batch is not None:
             question = vault.gradient if isinstance(first, GaussianGradient) else vault.sampled_gradient
-            return between_classes(question(state["theta"], first, clip), vault.problem)
+            return between_classes(question(state["theta"], first, clip), problem)
+        moved = float(np.linalg.norm(state["theta"] - state["before"]))
         change = vault.sampled_momentum(
-            state["theta"], state["before"], later, clip, difference_clip=difference, momentum=self.momentum
+            state["theta"],
+            state["before"],
+            later,
+            clip,
+            difference_clip=min(difference, problem.gradient_change(moved)),  # a smaller clip needs less noise
+            momentum=self.momentum,
         )
-        estimate: Floats = (1 - self.momentum) * state["estimate"] + between_classes(change, vault.problem)
+        estimate: Floats = (1 - self.momentum) * state["estimate"] + between_classes(change, problem)
         return estimate
 
     def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
