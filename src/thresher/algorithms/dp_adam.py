@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,7 +27,7 @@ class DPAdam(Stochastic):
     """
 
     first: float = 0.9
-    second: float = 0.999
+    second: float = 0.99
 
     name: ClassVar[str] = "dp-adam"
 
@@ -53,8 +54,8 @@ class DPAdam(Stochastic):
         return gradient
 
     def _step(self, problem: Problem, budget: Budget, rounds: int) -> float:
-        """Each coordinate moves by about a step a round: a typical coefficient is reached within the run."""
-        return self.step or 2 * typical_coefficient(problem) / rounds
+        """Where noise rules, a coordinate moves by about a step a round, to and fro: sqrt(rounds) steps in all."""
+        return self.step or 2 * typical_coefficient(problem) / math.sqrt(rounds)
 
 
 @dataclass(frozen=True)
