@@ -11,7 +11,7 @@ import numpy as np
 from thresher.algorithms.defaults import between_classes, check_positive, check_rounds
 from thresher.algorithms.stochastic import Floats, State, Stochastic
 from thresher.budget import Budget
-from thresher.clipping import momentum_clip
+from thresher.clipping import gradient_sensitivity, momentum_clip
 from thresher.plan import Plan, Problem
 from thresher.releases import GaussianGradient, Release, SampledGradient, SampledMomentum, least_noise, noise_guess
 from thresher.vaults import CentralVault
@@ -66,8 +66,12 @@ class DPSRM(Stochastic):
 
         guess = noise_guess(budget, rounds, batch / problem.n, self.sampling)
         noise = releases(least_noise(releases, budget, guess))
+        sd = 0.0
+        if self.private:  # of all that one answer adds to the moves, a part in every round to come
+            total = momentum_clip(clip, difference, self.momentum) / self.momentum
+            sd = noise[-1].multiplier * gradient_sensitivity(total, batch, budget.adjacency)
         settings = {
-            **self._settings(problem, budget, batch, rounds),
+            **self._settings(problem, batch, rounds, sd),
             "first_batch": first,
             "difference_clip": difference if math.isfinite(difference) else "none",
             "momentum": self.momentum,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from thresher.accounting import gaussian_mu
 from thresher.algorithms.defaults import between_classes, check_positive, check_rounds, typical_margin
 from thresher.budget import Budget
+from thresher.clipping import gradient_sensitivity
 from thresher.plan import Plan, Problem
 from thresher.releases import GaussianGradient, Release, SampledGradient
 from thresher.subsampling import Sampling
@@ -28,8 +29,8 @@ Output = Literal["average", "last", "random"]
 
 FEWEST_ROUNDS, MOST_ROUNDS = 100, 1000
 TRAVEL = 0.75
-"""How far a run may go, in half the noise gathered on the way: its sd in the margin of a row at its bound, over a
-typical margin. This and the other numbers here were found on a9a, ijcnn1, adult, Covertype, KDDCup99 and MNIST."""
+"""How far a run may go: half the sd of the noise it gathers in the margin of a row at its bound, over a typical margin.
+This and the other constants were found on a9a, ijcnn1, adult, Covertype, KDDCup99 and MNIST."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,9 @@ class Stochastic:
             if batch == problem.n
             else SampledGradient.calibrated(budget, rounds, batch, problem.n, self.sampling)
         )
-        settings = {**self._settings(problem, budget, batch, rounds), **self._extra(problem)}
+        clip = self._clip(problem)
+        sd = release.multiplier * gradient_sensitivity(clip, batch, budget.adjacency) if self.private else 0.0
+        settings = {**self._settings(problem, batch, rounds, sd), **self._extra(problem)}
         return Plan(self.name, problem, budget, (release,), settings, notes=self._notes())
 
     def _check_budget(self, budget: Budget) -> None:
@@ -93,8 +96,10 @@ class Stochastic:
         return 5.0
 
     def _default_rounds(self, problem: Problem, budget: Budget) -> int:
-        """As many as let the longest stable steps travel as far as they may."""
-        needed = travel(problem, budget) / (self._longest_step() / problem.curvature)
+        """As many as the longest stable steps take to go as far as the noise of all rows in every round would allow."""
+        mu = gaussian_mu(budget.epsilon, budget.delta)
+        noise = budget.adjacency.contributions * residual_bound(problem) / (problem.n * mu)
+        needed = 2 * TRAVEL * typical_margin(problem) / noise / (self._longest_step() / problem.curvature)
         return math.ceil(min(max(needed, FEWEST_ROUNDS), MOST_ROUNDS))
 
     def _clip(self, problem: Problem) -> float:
@@ -102,22 +107,28 @@ class Stochastic:
             return math.inf
         return float(self.clip or residual_bound(problem) * problem.row_norm)
 
-    def _settings(self, problem: Problem, budget: Budget, batch: int, rounds: int) -> dict[str, Any]:
+    def _settings(self, problem: Problem, batch: int, rounds: int, sd: float) -> dict[str, Any]:
         clip = self._clip(problem)
         return {
             "rounds": rounds,
             "batch": batch,
             "clip": clip if math.isfinite(clip) else "none",  # JSON knows no infinity
             "sampling": "none" if batch == problem.n else self.sampling,
-            "step": self._step(problem, budget, rounds),
+            "step": self.step or self._step(problem, rounds, sd),
             "output": self.output,
         }
 
-    def _step(self, problem: Problem, budget: Budget, rounds: int) -> float:
-        """The step that travels as far as the noise allows in ``rounds``, if the loss's curvature allows it."""
-        if self.step is not None:
-            return self.step
-        return min(travel(problem, budget) / rounds, self._longest_step() / problem.curvature) / problem.row_norm**2
+    def _step(self, problem: Problem, rounds: int, sd: float) -> float:
+        """The longest step that is stable and with which the noise gathered on the way stays in proportion.
+
+        T steps of length eta along gradients with noise of this sd gather noise of sd eta sqrt(T) sd per coordinate,
+        which a row at its bound turns into its margin. That is in proportion to a typical margin, whatever the batches
+        and however many rounds: a public rule.
+        """
+        stable = self._longest_step() / (problem.curvature * problem.row_norm**2)
+        if sd == 0:
+            return stable
+        return min(2 * TRAVEL * typical_margin(problem) / (problem.row_norm * sd * math.sqrt(rounds)), stable)
 
     def _longest_step(self) -> float:
         """In units of 1/curvature of rows at their bound."""
@@ -177,17 +188,6 @@ class Stochastic:
         if self.output == "average" and later > 0:
             return {**state, "kept": state["kept"] + (state["theta"] - state["kept"]) / later}
         return state
-
-
-def travel(problem: Problem, budget: Budget) -> float:
-    """Step length times rounds, in units of 1 / row_norm^2.
-
-    T steps of length eta gather noise of sd about 2 eta T clip / (n mu) per coordinate, whatever the batches and
-    whatever T; a row at its bound turns that into its margin. So what the noise allows is a public function of n, mu
-    and the bounds.
-    """
-    mu = gaussian_mu(budget.epsilon, budget.delta)
-    return TRAVEL * typical_margin(problem) * problem.n * mu / residual_bound(problem)
 
 
 def residual_bound(problem: Problem) -> float:
