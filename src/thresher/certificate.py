@@ -202,7 +202,7 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         composition=f"epsilon={cost:.6g} at delta={budget.delta:.6g} by {method}",
         releases=tuple(_entries(plan, answers)),
         bounds=problem.enforced,
-        settings=dict(plan.settings),
+        settings={**plan.settings, **problem.public_choices},
         assumptions=assumptions,
         notes=notes,
         randomness=randomness,
