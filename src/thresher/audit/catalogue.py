@@ -246,7 +246,8 @@ def _local_algorithms() -> list[Case]:
 
 
 def _questions() -> list[Case]:
-    more = {"selection": 30_000, "votes": 6_000, "sampled-gradients": 5_000}  # selection: of all choices, the one that most algorithms rest on
+    # selection: of all choices, the one that most algorithms rest on
+    more = {"selection": 30_000, "votes": 6_000, "sampled-gradients": 5_000}
     cases = [
         Case(name, "question", item.probe, item.pair, item.claim, more.get(name, 10_000))
         for name, item in QUESTIONS.items()

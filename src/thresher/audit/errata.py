@@ -69,9 +69,12 @@ class ClippedMean:
     rounds: int
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Floats:
-        rng, n = np.random.default_rng(seed), len(y)
-        order = 1 + math.log(1 / self.delta) / (self.epsilon / 2)
-        sd = math.sqrt(4 * self.rounds * order / (n * n * self.epsilon / 2))
-        batches = [rng.choice(n, self.batch, replace=False) for _ in range(self.rounds)]
+        rng = np.random.default_rng(seed)
+        batches = [rng.choice(len(y), self.batch, replace=False) for _ in range(self.rounds)]
         means = [np.clip(-np.mean(X[rows, 0] * y[rows]), -1, 1) for rows in batches]
-        return np.array(means) + rng.normal(0, sd, self.rounds)
+        return np.array(means) + rng.normal(0, self.sd(len(y)), self.rounds)
+
+    def sd(self, n: int) -> float:
+        """nu, of n rows."""
+        order = 1 + math.log(1 / self.delta) / (self.epsilon / 2)
+        return math.sqrt(4 * self.rounds * order / (n * n * self.epsilon / 2))

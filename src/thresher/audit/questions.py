@@ -13,7 +13,7 @@ from thresher.accounting import gaussian_mu
 from thresher.audit import pairs
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
-from thresher.budget import Budget
+from thresher.budget import Adjacency, Budget
 from thresher.plan import Plan, Problem, Trust
 from thresher.polytopes import L1Ball, Polytope
 from thresher.randomisers import Hypercube, Sphere
@@ -200,10 +200,10 @@ def _sampled_questions() -> dict[str, Question]:
     """
     row, added = (pairs.mirrored_row(n=20, d=1, sparsity=1, adjacency=a) for a in ("replace-one", "add-remove"))
     crowd, turned = pairs.crowd(), pairs.turned_row()
-    replaced = "replace-one"
+    replaced, removed = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
     asked: dict[str, tuple[Any, Callable[..., Any], Pair, float]] = {
         "sampled-gradient": (SampledGradient(1, 0.5, 10, 20, "poisson", replaced), _sampled_gradient, row, 0.05),
-        "added-gradient": (SampledGradient(1, 0.5, 10, 20, "poisson", "add-remove"), _sampled_gradient, added, 0.1),
+        "added-gradient": (SampledGradient(1, 0.5, 10, 20, "poisson", removed), _sampled_gradient, added, 0.1),
         "fixed-gradient": (SampledGradient(1, 0.7, 19, 20, "fixed", replaced), _sampled_gradient, crowd, 0.1),
         "few-fixed-gradient": (SampledGradient(1, 1.0, 2, 20, "fixed", replaced), _sampled_gradient, crowd, 0.01),
         "sampled-gradients": (SampledGradient(8, 0.4, 2, 20, "poisson", replaced), _sampled_gradient, row, 0.01),
@@ -242,9 +242,7 @@ def _questions() -> dict[str, Question]:
         "vertex": (_gumbel(GumbelVertex), _vertex, rises),
         "signed-vertex": (_gumbel(GumbelVertex), _signed_vertex, row),
         "walked-vertex": (_gumbel(GumbelVertex), _walked_vertex, pairs.leaning()),
-        "step-length": (
-            _gumbel(GumbelStep), _step_length, pairs.mirrored_row("logistic", n=20, d=1, sparsity=1)
-        ),
+        "step-length": (_gumbel(GumbelStep), _step_length, pairs.mirrored_row("logistic", n=20, d=1, sparsity=1)),
     }
     found = {
         name: Question(Probe(name, _gaussian(kind, GAUSSIAN_CLAIM), ask), pair, GAUSSIAN_CLAIM)
