@@ -212,7 +212,9 @@ def _never(constant):
 
 
 def dense(algorithm, **changes):
-    return ERMRegressor(**{"epsilon": 0.5, "feature_bound": 1.0, "target_bound": 2.0, "algorithm": algorithm, **changes})
+    return ERMRegressor(
+        **{"epsilon": 0.5, "feature_bound": 1.0, "target_bound": 2.0, "algorithm": algorithm, **changes}
+    )
 
 
 @pytest.fixture(scope="module")

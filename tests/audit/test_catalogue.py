@@ -12,7 +12,7 @@ from thresher.algorithms import ERM, LOCAL, REGISTRY
 from thresher.algorithms.label_noise import NOISES
 from thresher.audit import audit
 from thresher.audit.catalogue import audit_cases, catalogue, find_cases, membership_examples, verdict
-from thresher.audit.game import Suspect
+from thresher.audit.game import Suspect, suspect_of
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import Witness, log_chance_of_first
 from thresher.budget import Budget
@@ -37,6 +37,11 @@ def test_every_private_algorithm_is_audited():
     dense = {name for name, kind in ERM.items() if getattr(kind, "private", True)}
     assert dense == set(ERM) - {"storm", "sgd", "lssgd"}
     assert audited == set(REGISTRY) - {"ight"} | {"private-scaler"} | set(LOCAL) | dense
+
+
+@pytest.mark.parametrize("name", ERM)
+def test_algorithms_for_dense_models_are_known_by_name(name):
+    assert suspect_of(name).algorithm == ERM[name]()
 
 
 def test_every_way_to_draw_a_batch_is_audited():

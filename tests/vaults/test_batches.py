@@ -1,4 +1,4 @@
-"""Questions about a random batch: what would understate the sensitivity or the rate is refused before it is paid for."""
+"""Questions about a random batch: what would understate the sensitivity or the rate is refused, and not paid for."""
 
 import math
 
@@ -59,16 +59,18 @@ def test_a_momentum_whose_clips_bound_nothing_is_refused_and_not_charged(changes
         assert vault.answers[0].clip == 0.75
 
 
-@pytest.mark.parametrize("wrong", [np.ones(3), np.ones((2, 1)), np.array([1.0, np.nan]), np.array([np.inf, 0.0])], ids=str)
+@pytest.mark.parametrize(
+    "wrong", [np.ones(3), np.ones((2, 1)), np.array([1.0, np.nan]), np.array([np.inf, 0.0])], ids=str
+)
 @pytest.mark.parametrize("which", ["theta", "before", "gradient"])
 def test_points_that_are_none_are_refused(wrong, which):
     release = gradient() if which == "gradient" else momentum()
-    with vault_of(release) as vault, pytest.raises(ValueError, match=r"theta has shape|not finite"):
-        if which == "gradient":
-            vault.sampled_gradient(wrong, release, 1.0)
-        else:
-            points = (wrong, np.ones(2)) if which == "theta" else (np.ones(2), wrong)
-            vault.sampled_momentum(*points, release, **SOUND)
+    points = {"theta": (wrong, np.ones(2)), "before": (np.ones(2), wrong), "gradient": (wrong,)}[which]
+    clips = {"clip": 1.0} if which == "gradient" else SOUND
+    with vault_of(release) as vault:
+        ask = vault.sampled_gradient if which == "gradient" else vault.sampled_momentum
+        with pytest.raises(ValueError, match=r"theta has shape|not finite"):
+            ask(*points, release, **clips)
 
 
 def test_a_release_pays_for_its_own_question_as_often_as_planned():
@@ -89,7 +91,11 @@ def test_a_release_pays_for_its_own_question_as_often_as_planned():
 
 @pytest.mark.parametrize(
     ("release", "adjacency"),
-    [(gradient(), "add-remove"), (gradient(adjacency="add-remove"), "replace-one"), (gradient(population=40), "replace-one")],
+    [
+        (gradient(), "add-remove"),
+        (gradient(adjacency="add-remove"), "replace-one"),
+        (gradient(population=40), "replace-one"),
+    ],
 )
 def test_a_release_for_other_neighbours_or_another_number_of_rows_is_not_planned(release, adjacency):
     with pytest.raises(ValueError, match="other neighbours or another number of rows"):

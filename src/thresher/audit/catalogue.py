@@ -202,7 +202,7 @@ def _stochastic_algorithms() -> list[Case]:
     """A few rounds on half of few rows: small batches of many hide a row so well that counts see nothing."""
     row, classes = pairs.mirrored_row(n=20), pairs.mirrored_row("logistic", n=20)
     added, three_classes = pairs.mirrored_row(n=20, adjacency="add-remove"), pairs.mirrored_row("multinomial", n=20)
-    few: dict[str, Any] = {"batch": 10, "passes": 2}
+    few: dict[str, Any] = {"batch": 10, "passes": 1}
     cases: list[tuple[Any, Pair, Claim, int]] = [
         (DPSRM(**few), row, MIXED, 5_000),
         (DPSRM(**few, first_batch=20), classes, MIXED, 5_000),
@@ -247,7 +247,7 @@ def _local_algorithms() -> list[Case]:
 
 def _questions() -> list[Case]:
     # selection: of all choices, the one that most algorithms rest on
-    more = {"selection": 30_000, "votes": 6_000, "sampled-gradients": 5_000}
+    more = {"selection": 30_000, "votes": 6_000, "sampled-gradients": 4_000}
     cases = [
         Case(name, "question", item.probe, item.pair, item.claim, more.get(name, 10_000))
         for name, item in QUESTIONS.items()
@@ -327,7 +327,7 @@ def _broken() -> list[Case]:
     unclipped = [name for name in quiet if name not in ("votes", "quantile")]
     choices = ["selection", "votes", "quantile", "vertex", "signed-vertex", "step-length"]
     signed = ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels", "signed-vertex"]
-    most = dict.fromkeys([*choices, "walked-vertex"], 12_000) | {"pure-minimiser": 8_000}
+    most = dict.fromkeys([*choices, "walked-vertex"], 12_000) | {"pure-minimiser": 8_000, "step-length": 8_000}
     # their prices, Renyi curves, are so much above their costs that 0.7 of the noise costs little more than claimed
     most |= {"perturbed-minimiser": 80_000, "fixed-gradient": 20_000}
     cases = [_broken_case(name, "quiet", {"noise": QuietNoise}, most.get(name, 4_000)) for name in quiet]

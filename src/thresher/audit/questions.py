@@ -206,7 +206,7 @@ def _sampled_questions() -> dict[str, Question]:
         "added-gradient": (SampledGradient(1, 0.5, 10, 20, "poisson", removed), _sampled_gradient, added, 0.1),
         "fixed-gradient": (SampledGradient(1, 0.7, 19, 20, "fixed", replaced), _sampled_gradient, crowd, 0.1),
         "few-fixed-gradient": (SampledGradient(1, 1.0, 2, 20, "fixed", replaced), _sampled_gradient, crowd, 0.01),
-        "sampled-gradients": (SampledGradient(8, 0.4, 2, 20, "poisson", replaced), _sampled_gradient, row, 0.01),
+        "sampled-gradients": (SampledGradient(16, 0.5, 2, 20, "poisson", replaced), _sampled_gradient, row, 0.01),
         "sampled-momentum": (SampledMomentum(1, 0.5, 10, 20, "poisson", replaced), _sampled_momentum, turned, 0.05),
     }
     return {

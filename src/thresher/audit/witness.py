@@ -88,10 +88,16 @@ class Witness(CentralVault):
         if len(rows) > MOST_ROWS:
             return Mixture.at(release.rate / release.batch * self._batch_sum(residuals, rows))
         factors = residuals(self._batch(rows), rows)
-        rows = rows[np.any(factors.reshape(len(rows), -1) != 0, axis=1)]
-        vectors = self._batch(rows).transposed_product(np.eye(len(rows))).T
-        parts = [self.problem.stacked(np.multiply.outer(x, r)) for x, r in zip(vectors, factors[rows], strict=True)]
-        return mixture_of(np.reshape(parts, (len(rows), self.problem.dimension)), release)
+
+        def compute() -> Mixture:
+            matter = rows[np.any(factors.reshape(len(rows), -1) != 0, axis=1)]
+            vectors = self._batch(matter).transposed_product(np.eye(len(matter))).T
+            parts = [
+                self.problem.stacked(np.multiply.outer(x, factors[i])) for x, i in zip(vectors, matter, strict=True)
+            ]
+            return mixture_of(np.reshape(parts, (len(matter), self.problem.dimension)), release)
+
+        return self._known(f"mixture {release.sampling} {release.batch}", factors, compute)  # type: ignore[no-any-return]
 
     def whole_number(self, below: int) -> int:
         """Has nothing to do with the rows, so that everybody may know it."""
