@@ -19,7 +19,7 @@ from thresher.clipping import Bounds
 from thresher.losses import LOSSES
 from thresher.measurements import LINEAR, Measurement
 from thresher.penalties import NO_PENALTY, Penalty
-from thresher.releases import Release, SampledGradient, SampledMomentum, ZCDPFilter, is_priced_here
+from thresher.releases import Release, SampledRelease, ZCDPFilter, is_priced_here
 
 __all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem", "Trust"]
 
@@ -202,7 +202,7 @@ class Plan:
         for release in self.releases:
             if not is_priced_here(release):
                 raise TypeError(f"{release!r} is not a release priced by thresher.releases, so it cannot be planned")
-            if isinstance(release, (SampledGradient, SampledMomentum)) and (
+            if isinstance(release, SampledRelease) and (
                 release.adjacency != self.budget.adjacency or release.population != self.problem.n
             ):
                 raise ValueError(
