@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from thresher import Certificate, SparseClassifier, load_model
 from thresher.algorithms import DPIGHT
-from thresher.algorithms.dp_ight import between_classes
+from thresher.algorithms.defaults import between_classes
 from thresher.budget import Adjacency, Budget
 from thresher.clipping import Bounds, gradient_sensitivity
 from thresher.plan import Plan, Problem

@@ -2,6 +2,7 @@
 
 from thresher.budget import Budget, BudgetExceeded, PrivacyWarning
 from thresher.certificate import Certificate
+from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
 from thresher.loading import load_model
 from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
@@ -10,6 +11,8 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Certificate",
+    "ERMClassifier",
+    "ERMRegressor",
     "LocalSparseClassifier",
     "LocalSparseRegressor",
     "PrivacyWarning",

@@ -17,7 +17,13 @@ from sklearn.utils import get_tags
 
 from thresher.accounting import Cost
 from thresher.budget import Adjacency, is_whole
-from thresher.clipping import gradient_sensitivity, gram_sensitivity, minimiser_sensitivity, report_sensitivity
+from thresher.clipping import (
+    gradient_sensitivity,
+    gram_sensitivity,
+    mean_loss_sensitivity,
+    minimiser_sensitivity,
+    report_sensitivity,
+)
 from thresher.plan import Answer, Plan, Trust
 from thresher.releases import Release, SampledGradient, SampledMomentum, ZCDPFilter, release_from_dict
 
@@ -368,6 +374,8 @@ def _least_sensitivity(release: Release, clip: float, certificate: Certificate) 
         return minimiser_sensitivity(clip, n, adjacency, certificate.settings["ridge"], tolerance=0.0)
     if question in ("local gradient", "local labels"):
         return report_sensitivity(clip, adjacency)
+    if question == "step length":
+        return mean_loss_sensitivity(clip, n)
     if question == "gram":
         return gram_sensitivity(clip, n, adjacency)
     return gradient_sensitivity(clip, n, adjacency)

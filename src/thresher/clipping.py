@@ -25,6 +25,7 @@ __all__ = [
     "clip_targets",
     "gradient_sensitivity",
     "gram_sensitivity",
+    "mean_loss_sensitivity",
     "minimiser_sensitivity",
     "momentum_clip",
     "report_sensitivity",
@@ -196,6 +197,11 @@ def momentum_clip(clip: float, difference_clip: float, momentum: float) -> float
     if momentum == 0:
         return difference_clip
     return clip if momentum == 1 else (1 - momentum) * difference_clip + momentum * clip
+
+
+def mean_loss_sensitivity(clip: float, n: int) -> float:
+    """What one row moves a mean over n of losses between 0 and ``clip``: as much for either adjacency."""
+    return float(clip) / int(n)
 
 
 def gram_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:

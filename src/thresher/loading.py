@@ -9,16 +9,22 @@ from typing import Any
 import numpy as np
 
 from thresher.certificate import Certificate
+from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
 from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
-from thresher.models import SparseModel
+from thresher.models import LinearModel
 
 __all__ = ["load_model"]
 
-KINDS = {cls.__name__: cls for cls in (SparseRegressor, SparseClassifier, LocalSparseRegressor, LocalSparseClassifier)}
+KINDS = {
+    cls.__name__: cls
+    for cls in (
+        SparseRegressor, SparseClassifier, ERMRegressor, ERMClassifier, LocalSparseRegressor, LocalSparseClassifier,
+    )
+}  # fmt: skip
 
 
-def load_model(path: str | Path) -> SparseModel:
+def load_model(path: str | Path) -> LinearModel:
     """A model written by :meth:`SparseRegressor.save`, ready to predict, with its certificate."""
     model = json.loads(Path(path).read_text())
     if not isinstance(model, dict) or model.get("format") != "thresher-model-1":

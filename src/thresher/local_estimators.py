@@ -16,7 +16,7 @@ from sklearn.utils.extmath import row_norms
 from thresher.algorithms import LDPIHT, LocalAlgorithm, resolve_local
 from thresher.clipping import Bounds
 from thresher.measurements import Measurement, measurement_of
-from thresher.models import ClassifierModel, RegressorModel, SparseModel, Target
+from thresher.models import ClassifierModel, LinearModel, RegressorModel, Target
 from thresher.vaults import LabelVault, SimulatedVault
 
 __all__ = ["LocalSparseClassifier", "LocalSparseRegressor"]
@@ -24,7 +24,7 @@ __all__ = ["LocalSparseClassifier", "LocalSparseRegressor"]
 Floats = NDArray[np.float64]
 
 
-class _LocalModel(SparseModel):
+class _LocalModel(LinearModel):
     """What the two local front doors share."""
 
     _largest_row: float | None = None

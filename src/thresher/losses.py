@@ -6,6 +6,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from thresher.measurements import LINEAR, Measurement
 
@@ -22,6 +23,10 @@ class Loss(Protocol):
 
     def residual(self, margin: Floats, target: Floats) -> Floats: ...
 
+    def value(self, margin: Floats, target: Floats) -> Floats:
+        """The loss of each row."""
+        ...
+
     def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
         """The loss whose derivative is the residual clipped to [-limit, limit]."""
         ...
@@ -34,6 +39,9 @@ class Squared:
 
     def residual(self, margin: Floats, target: Floats) -> Floats:
         return margin - target
+
+    def value(self, margin: Floats, target: Floats) -> Floats:
+        return np.square(margin - target) / 2
 
     def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
         size = np.abs(margin - target)
@@ -52,6 +60,10 @@ class Logistic:
         residual /= 2
         residual -= target
         return residual
+
+    def value(self, margin: Floats, target: Floats) -> Floats:
+        value: Floats = np.logaddexp(0.0, margin) - target * margin
+        return value
 
     def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
         # In the signed margin z = (1 - 2y) m the loss is softplus(z) with derivative sigmoid(z) in (0, 1). Where that
@@ -77,6 +89,11 @@ class Multinomial:
         residual -= target
         return residual
 
+    def value(self, margin: Floats, target: Floats) -> Floats:
+        margin = np.nan_to_num(margin)
+        value: Floats = logsumexp(margin, axis=1) - np.einsum("ij,ij->i", margin, target)
+        return value
+
     def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
         raise NotImplementedError("residuals that are clipped together are the gradient of no function")
 
@@ -91,6 +108,9 @@ class Measured:
 
     def residual(self, margin: Floats, target: Floats) -> Floats:
         return np.asarray(self._function(margin), dtype=np.float64) - target
+
+    def value(self, margin: Floats, target: Floats) -> Floats:
+        raise NotImplementedError("the loss of a measurement is known by its slope only")
 
     def clipped_value(self, margin: Floats, target: Floats, limit: Floats) -> Floats:
         raise NotImplementedError("the loss of a measurement is known by its slope only")

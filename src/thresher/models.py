@@ -1,4 +1,4 @@
-"""What sparse models share, whoever holds the rows: validation, coefficients, predictions, files."""
+"""What linear models share, whoever holds the rows: validation, coefficients, predictions, files."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from thresher.algorithms import resolve
 from thresher.fitting import PrivateFit
 from thresher.measurements import LINEAR, Measurement
 from thresher.partitions import at_work, is_dask, lazily
+from thresher.penalties import NO_PENALTY, Penalty
 from thresher.plan import Plan, Problem
 from thresher.tables import numeric_target, reject_text
 
-__all__ = ["ClassifierModel", "RegressorModel", "SparseModel", "Target"]
+__all__ = ["ClassifierModel", "LinearModel", "RegressorModel", "Target"]
 
 Floats = NDArray[np.float64]
 Target = float | tuple[float, float] | None
@@ -39,8 +40,8 @@ def _lazy_for_dask(method: Callable[[Any, Any], NDArray[Any]]) -> Callable[[Any,
     return answer
 
 
-class SparseModel(PrivateFit):
-    """What all front doors of sparse models share."""
+class LinearModel(PrivateFit):
+    """What all front doors share."""
 
     _loss: str
 
@@ -48,13 +49,20 @@ class SparseModel(PrivateFit):
         return Problem(
             n=n_samples,
             d=n_features,
-            sparsity=self.sparsity,
+            sparsity=self._sparsity(n_features),
             loss=self._loss if outputs == 1 else "multinomial",
             bounds=self._bounds(),
             intercept=self.fit_intercept,
             outputs=outputs,
             measurement=self._measurement(),
+            penalty=self._penalty(),
         )
+
+    def _sparsity(self, n_features: int) -> int:
+        return self.sparsity  # type: ignore[no-any-return]
+
+    def _penalty(self) -> Penalty:
+        return NO_PENALTY
 
     def _measurement(self) -> Measurement:
         return LINEAR
@@ -116,8 +124,8 @@ class SparseModel(PrivateFit):
         return margins if margins.shape[1] > 1 else margins[:, 0]
 
 
-class RegressorModel(RegressorMixin, SparseModel):
-    """A sparse model of numbers."""
+class RegressorModel(RegressorMixin, LinearModel):
+    """A linear model of numbers."""
 
     _loss = "squared"
 
@@ -146,8 +154,8 @@ class RegressorModel(RegressorMixin, SparseModel):
         return (low, high)
 
 
-class ClassifierModel(ClassifierMixin, SparseModel):
-    """A sparse model of two or more classes."""
+class ClassifierModel(ClassifierMixin, LinearModel):
+    """A linear model of two or more classes."""
 
     _loss = "logistic"
 

@@ -144,6 +144,10 @@ class Problem:
         """The loss's largest second derivative in the margin; for a non-linear measurement, a typical one."""
         return LOSSES[self.loss].curvature * self.measurement.slope
 
+    def gradient_change(self, distance: float) -> float:
+        """The most by which a row's gradient can change, in l2 norm, when theta moves by this distance."""
+        return self.curvature * self.row_norm**2 * distance
+
     @property
     def enforced(self) -> dict[str, Any]:
         """The bounds, as certificates list them."""

@@ -1,11 +1,16 @@
-"""The algorithms: each plans its releases and turns answers into a sparse vector. One file each."""
+"""The algorithms: each plans its releases and turns answers into a vector of coefficients. One file each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from thresher.algorithms.auto import Auto
+from thresher.algorithms.dp_adam import DPAdam, DPLSAdam
+from thresher.algorithms.dp_agd import DPAGD
 from thresher.algorithms.dp_ight import DPIGHT
+from thresher.algorithms.dp_lssgd import DPLSSGD, LSSGD
+from thresher.algorithms.dp_sgd import DPGD, DPSGD, SGD
+from thresher.algorithms.dp_srm import DPSRM, STORM
 from thresher.algorithms.dpsl_kt import DPSLKT
 from thresher.algorithms.frank_wolfe import FrankWolfe
 from thresher.algorithms.ight import IGHT
@@ -18,16 +23,30 @@ from thresher.algorithms.output_perturbation import OutputPerturbation
 from thresher.algorithms.peeling import Peeling
 from thresher.algorithms.protocol import Algorithm, LocalAlgorithm
 from thresher.algorithms.pursuit import Pursuit
+from thresher.algorithms.rrpsgd import RRPSGD
+from thresher.algorithms.stochastic import Stochastic
 from thresher.algorithms.two_stage import TwoStage
 
 __all__ = [
+    "DPAGD",
+    "DPGD",
     "DPIGHT",
+    "DPLSSGD",
+    "DPSGD",
     "DPSLKT",
+    "DPSRM",
+    "ERM",
     "IGHT",
     "LDPIHT",
     "LOCAL",
+    "LSSGD",
     "REGISTRY",
+    "RRPSGD",
+    "SGD",
+    "STORM",
     "Algorithm",
+    "DPAdam",
+    "DPLSAdam",
     "FrankWolfe",
     "LabelLDPIHT",
     "LabelLasso",
@@ -38,6 +57,7 @@ __all__ = [
     "Pursuit",
     "TwoStage",
     "resolve",
+    "resolve_erm",
     "resolve_local",
 ]
 
@@ -47,6 +67,11 @@ REGISTRY: dict[str, Callable[[], Algorithm]] = {
     for cls in (Pursuit, DPIGHT, Peeling, OutputPerturbation, TwoStage, DPSLKT, FrankWolfe, NoisyFrankWolfe, IGHT)
 }
 
+ERM: dict[str, Callable[[], Algorithm]] = {
+    cls.name: cls for cls in (DPSRM, DPLSSGD, DPLSAdam, DPSGD, DPAdam, DPGD, DPAGD, RRPSGD, STORM, SGD, LSSGD)
+}
+"""The algorithms whose models use every feature."""
+
 LOCAL: dict[str, Callable[[], LocalAlgorithm]] = {cls.name: cls for cls in (LDPIHT, LabelLDPIHT, LabelLasso)}
 """The algorithms of the local model, where nobody holds the rows or the labels."""
 
@@ -55,6 +80,18 @@ def resolve(algorithm: str | Algorithm, outputs: int = 1) -> Algorithm:
     """The algorithm behind a name or the instance itself; for several outputs, one per class if it knows no better."""
     found = _found(algorithm)
     return found if outputs == 1 or getattr(found, "many_outputs", False) else OneVsRest(found)
+
+
+def resolve_erm(algorithm: str | Algorithm) -> Algorithm:
+    """The algorithm for dense models behind a name, or the instance itself."""
+    if isinstance(algorithm, str):
+        if algorithm not in ERM:
+            elsewhere = "; SparseRegressor and SparseClassifier have that one" if algorithm in REGISTRY else ""
+            raise ValueError(f"algorithm={algorithm!r} must be one of {', '.join(map(repr, ERM))}{elsewhere}")
+        return ERM[algorithm]()
+    if not isinstance(algorithm, (Stochastic, DPAGD)):
+        raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as DPSGD(passes=10)")
+    return algorithm
 
 
 def resolve_local(algorithm: str | LocalAlgorithm) -> LocalAlgorithm:
@@ -77,7 +114,9 @@ def _found(algorithm: str | Algorithm) -> Algorithm:
     if algorithm == "auto":
         return Auto()
     if algorithm not in REGISTRY:
-        elsewhere = "; LocalSparseRegressor and LocalSparseClassifier have that one" if algorithm in LOCAL else ""
+        doors = {**dict.fromkeys(LOCAL, "LocalSparse"), **dict.fromkeys(ERM, "ERM")}
+        door = doors.get(algorithm)
+        elsewhere = f"; {door}Regressor and {door}Classifier have that one" if door else ""
         raise ValueError(
             f"algorithm={algorithm!r} must be one of {', '.join(map(repr, ('auto', *REGISTRY)))}{elsewhere}"
         )

@@ -1,13 +1,17 @@
-"""Public rules of thumb that more than one algorithm uses. All follow from the Problem, never from the data."""
+"""Public rules that more than one algorithm uses. All follow from the Problem, never from the data."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from thresher.budget import Adjacency, Budget, is_whole
 from thresher.plan import Problem
 
 __all__ = [
+    "between_classes",
     "check_local",
     "check_positive",
     "check_ridge",
@@ -18,6 +22,8 @@ __all__ = [
     "signal_to_noise",
     "typical_margin",
 ]
+
+Floats = NDArray[np.float64]
 
 
 def check_positive(**hyperparameters: float | None) -> None:
@@ -78,3 +84,11 @@ def removable_loss(problem: Problem, clip: float) -> float:
     typical = typical_margin(problem)
     slope = min(typical, clip / problem.row_norm)
     return slope * (typical - slope / 2)
+
+
+def between_classes(gradient: Floats, problem: Problem) -> Floats:
+    """With several outputs, each coordinate less its mean over them: exact gradients add up to 0, noise does not."""
+    if problem.outputs == 1:
+        return gradient
+    by_column = problem.by_column(gradient)
+    return problem.stacked(by_column - by_column.mean(axis=1, keepdims=True))

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.accounting import gaussian_mu
-from thresher.algorithms.defaults import check_positive, check_ridge, check_rounds, gradient_clip, signal_to_noise
+from thresher.algorithms.defaults import (
+    between_classes,
+    check_positive,
+    check_ridge,
+    check_rounds,
+    gradient_clip,
+    signal_to_noise,
+)
 from thresher.algorithms.descent import descend, descend_by
 from thresher.algorithms.lazy_descent import descend_lazily
 from thresher.budget import Budget
@@ -86,14 +93,6 @@ class DPIGHT:
             left = 1 - 1 / problem.outputs if problem.outputs > 1 else 1.0  # of the noise, between classes
             return descend_lazily(gradient, problem, noisy_gradient.times, clip, math.sqrt(left) * sd)
         return descend(gradient, problem, noisy_gradient.times, clip, sd)
-
-
-def between_classes(gradient: Floats, problem: Problem) -> Floats:
-    """With several outputs, each coordinate less its mean over them: exact gradients add up to 0, noise does not."""
-    if problem.outputs == 1:
-        return gradient
-    by_column = problem.by_column(gradient)
-    return problem.stacked(by_column - by_column.mean(axis=1, keepdims=True))
 
 
 def is_lazy(problem: Problem, mu: float) -> bool:

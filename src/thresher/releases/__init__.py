@@ -19,6 +19,7 @@ from thresher.releases.central import (
     GaussianRestrictedGradient,
     GumbelQuantile,
     GumbelSelection,
+    GumbelStep,
     GumbelVertex,
     GumbelVotes,
     L2LaplaceMinimiser,
@@ -49,6 +50,7 @@ __all__ = [
     "GaussianRestrictedGradient",
     "GumbelQuantile",
     "GumbelSelection",
+    "GumbelStep",
     "GumbelVertex",
     "GumbelVotes",
     "HypercubeReport",
@@ -74,7 +76,7 @@ _KINDS: dict[str, type[Release]] = {
     for kind in (
         GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram,
         GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
-        GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, LaplaceVertex, ExactRelease,
+        GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, GumbelStep, LaplaceVertex, ExactRelease,
         SampledGradient, SampledMomentum, ZCDPFilter,
         SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport,
     )

@@ -21,6 +21,7 @@ __all__ = [
     "GaussianRestrictedGradient",
     "GumbelQuantile",
     "GumbelSelection",
+    "GumbelStep",
     "GumbelVertex",
     "GumbelVotes",
     "L2LaplaceMinimiser",
@@ -259,6 +260,16 @@ class GumbelVertex(_Gumbel):
     """
 
     question: ClassVar[str] = "vertex"
+
+
+@dataclass(frozen=True)
+class GumbelStep(_Gumbel):
+    """Of several public points on a line, the one with the least mean loss, each row's loss clipped to [0, clip].
+
+    Delta = clip / n for either adjacency: a loss that comes, goes or changes moves the sum by at most clip.
+    """
+
+    question: ClassVar[str] = "step length"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.clipping import mean_loss_sensitivity
 from thresher.releases import Release
-from thresher.vaults.rows import ROUND_OFF, Rows
+from thresher.vaults.rows import ROUND_OFF, Rows, margins_of
 
 __all__ = ["Choices"]
 
@@ -40,6 +41,23 @@ class Choices(Rows):
         # a coordinate's round-off, as in _round_off, and that of the division and the offset
         error = self._round_off(clip) + 4 * ROUND_OFF * (0.0 if offset is None else float(np.max(np.abs(offset))))
         return self._chosen(scores, picks, release, clip, self._mean_sensitivity(clip), error)
+
+    def step_length(self, theta: Floats, direction: Floats, lengths: Floats, release: Release, clip: float) -> int:
+        """Which of ``lengths`` has the least loss and penalty at theta - length * direction, losses in [0, clip]."""
+        clip, problem = float(clip), self.problem
+        self._check_question(release, clip, direction)
+        engine = self._charge("step length", release, clip, theta)
+        start, slope = self._margins(engine, theta), margins_of(engine, problem.by_column(direction))
+        scores = np.empty(len(lengths))
+        for at, length in enumerate(lengths):
+            with np.errstate(over="ignore", invalid="ignore"):
+                losses = self._loss.value(start - length * slope, self._targets)
+            losses = np.clip(np.nan_to_num(losses, nan=clip, posinf=clip), 0.0, clip)
+            penalty = problem.penalty.value((theta - length * direction)[: problem.width])
+            scores[at] = -losses.sum() / problem.n - penalty
+        error = self._round_off(clip) + 4 * ROUND_OFF * float(np.max(np.abs(scores)))
+        (chosen,) = self._chosen(scores, 1, release, clip, mean_loss_sensitivity(clip, problem.n), error)
+        return int(chosen)
 
     def quantile(
         self, of: Literal["residuals", "gradient norms", "row norms", "targets"], q: float, levels: Floats,

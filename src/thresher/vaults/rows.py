@@ -20,14 +20,14 @@ from thresher.randomness import NoiseSource
 from thresher.releases import Release
 from thresher.vaults.vault import Vault
 
-__all__ = ["ROUND_OFF", "Rows", "clip_residuals"]
+__all__ = ["ROUND_OFF", "Rows", "clip_residuals", "margins_of"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 ROUND_OFF = 2.0**-53
 EXACTLY_SAMPLED = ("gaussian", "gumbel", "none")
-OF_SEVERAL_OUTPUTS = ("gradient", "sampled gradient", "sampled momentum", "point")
+OF_SEVERAL_OUTPUTS = ("gradient", "sampled gradient", "sampled momentum", "step length")
 
 
 class Restricted(NamedTuple):

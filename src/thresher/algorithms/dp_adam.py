@@ -1,0 +1,76 @@
+"""DP-Adam, and DP-LSAdam (thesis, section 5.4): Adam on noisy gradients, and on smoothed noisy gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from thresher.algorithms.dp_lssgd import check_smoothing, smoothing_settings
+from thresher.algorithms.smoothing import smoothed
+from thresher.algorithms.stochastic import Floats, State, Stochastic, typical_coefficient
+from thresher.budget import Budget
+from thresher.plan import Problem
+from thresher.vaults import CentralVault
+
+__all__ = ["DPAdam", "DPLSAdam"]
+
+
+@dataclass(frozen=True)
+class DPAdam(Stochastic):
+    """theta_{t+1} = theta_t - step * m / (sqrt(v) + tiny), m and v the means of noisy gradients and of their squares.
+
+    Both means forget at the rates 1 - ``first`` and 1 - ``second`` and are corrected for their start at zero. The
+    guarantee is DP-SGD's: Adam sees noisy gradients only.
+    """
+
+    first: float = 0.9
+    second: float = 0.999
+
+    name: ClassVar[str] = "dp-adam"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("first", "second"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)!r} must lie from 0 to below 1")
+
+    def start(self, vault: CentralVault) -> State:
+        zeros = np.zeros(vault.problem.dimension)
+        return {**super().start(vault), "mean": zeros, "square": zeros}
+
+    def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
+        gradient, t = self._direction(gradient), state["t"] + 1
+        mean = self.first * state["mean"] + (1 - self.first) * gradient
+        square = self.second * state["square"] + (1 - self.second) * np.square(gradient)
+        root = np.sqrt(square / (1 - self.second**t))
+        move = np.divide(mean / (1 - self.first**t), root, out=np.zeros_like(root), where=root > 0)
+        theta = state["theta"] - vault.plan.settings["step"] * move
+        return {**state, "mean": mean, "square": square, "theta": theta}
+
+    def _direction(self, gradient: Floats) -> Floats:
+        return gradient
+
+    def _step(self, problem: Problem, budget: Budget, rounds: int) -> float:
+        """Each coordinate moves by about a step a round: a typical coefficient is reached within the run."""
+        return self.step or 2 * typical_coefficient(problem) / rounds
+
+
+@dataclass(frozen=True)
+class DPLSAdam(DPAdam):
+    """DP-Adam on A^-1 (noisy gradient), A = I - smoothing * Laplacian of a ring; the guarantee is the same."""
+
+    smoothing: float = 1.0
+
+    name: ClassVar[str] = "dp-lsadam"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_smoothing(self.smoothing)
+
+    def _direction(self, gradient: Floats) -> Floats:
+        return smoothed(gradient, self.smoothing)
+
+    def _extra(self, problem: Problem) -> dict[str, Any]:
+        return smoothing_settings(self.smoothing, problem)

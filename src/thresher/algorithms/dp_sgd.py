@@ -1,0 +1,70 @@
+"""DP-SGD (Abadi et al., CCS 2016) and DP-GD (Wang, Ye and Xu, NeurIPS 2017); SGD is the same without noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from thresher.algorithms.stochastic import Floats, State, Stochastic
+from thresher.vaults import CentralVault
+
+__all__ = ["DPGD", "DPSGD", "SGD"]
+
+
+@dataclass(frozen=True)
+class DPSGD(Stochastic):
+    """theta_{t+1} = theta_t - step * v_{t+1}, v_{t+1} = momentum * v_t + (1 - momentum) * noisy gradient.
+
+    Rows are clipped one by one, noise is added to the sum over the batch.
+    """
+
+    momentum: float = 0.9
+
+    name: ClassVar[str] = "dp-sgd"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum={self.momentum!r} must lie from 0 to below 1")
+
+    def start(self, vault: CentralVault) -> State:
+        return {**super().start(vault), "velocity": np.zeros(vault.problem.dimension)}
+
+    def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
+        velocity = self.momentum * state["velocity"] + (1 - self.momentum) * self._direction(gradient)
+        return {**state, "velocity": velocity, "theta": state["theta"] - vault.plan.settings["step"] * velocity}
+
+    def _direction(self, gradient: Floats) -> Floats:
+        return gradient
+
+    def _longest_step(self) -> float:
+        """Half of what keeps a quadratic from diverging with this momentum."""
+        return (1 + self.momentum) / (1 - self.momentum)
+
+
+@dataclass(frozen=True)
+class DPGD(DPSGD):
+    """DP-SGD whose batch is all rows: no batch is drawn, and the exact Gaussian curve prices the rounds."""
+
+    name: ClassVar[str] = "dp-gd"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch is not None:
+            raise ValueError(f"batch={self.batch!r}: dp-gd asks about all rows; use DPSGD for batches")
+
+    def _default_batch(self, n: int) -> int:
+        return n
+
+    def _default_passes(self) -> float:
+        return 100.0
+
+
+@dataclass(frozen=True)
+class SGD(DPSGD):
+    """DP-SGD without clipping and noise. No privacy whatsoever; it only runs with ``epsilon=float("inf")``."""
+
+    name: ClassVar[str] = "sgd"
+    private: ClassVar[bool] = False

@@ -1,0 +1,185 @@
+"""What the first-order methods share: batches, passes, the planned noise, the state of a run, what is handed over."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.accounting import gaussian_mu
+from thresher.algorithms.defaults import between_classes, check_positive, check_rounds, typical_margin
+from thresher.budget import Budget
+from thresher.plan import Plan, Problem
+from thresher.releases import GaussianGradient, Release, SampledGradient
+from thresher.subsampling import Sampling
+from thresher.vaults import CentralVault
+
+__all__ = ["Output", "State", "Stochastic", "residual_bound", "typical_coefficient"]
+
+Floats = NDArray[np.float64]
+State = dict[str, Any]
+"""Where a run stands: "t", "theta" and what else the method carries along. Arrays and numbers, so it can be saved."""
+
+Output = Literal["average", "last", "random"]
+"""What is handed over: the mean of the later half of the iterates, the last one, or one of them, all alike."""
+
+ROUNDS_PER_PASS = 20
+TRAVEL = 0.9
+"""How far a run may go: the noise gathered on the way, in margins of a row at its bound, over a typical margin."""
+
+
+@dataclass(frozen=True)
+class Stochastic:
+    """theta_{t+1} = theta_t - move(noisy gradient of a random batch + gradient of the penalty), t = 0..T-1.
+
+    Guarantee: T Gaussian releases over random batches of expected size ``batch``, priced together
+    (:class:`thresher.releases.SampledGradient`); with ``batch=n`` no batch is drawn and the exact Gaussian curve holds.
+    Everything else, steps and averages included, is post-processing. ``None`` means a public rule.
+    """
+
+    passes: float | None = None
+    batch: int | None = None
+    step: float | None = None
+    clip: float | None = None
+    sampling: Sampling = "poisson"
+    output: Output = "average"
+
+    name: ClassVar[str]
+    private: ClassVar[bool] = True
+    many_outputs: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_positive(passes=self.passes, step=self.step, clip=self.clip)
+        check_rounds(self.batch, "batch")
+        if self.sampling not in get_args(Sampling):
+            raise ValueError(f"sampling={self.sampling!r} must be 'poisson' or 'fixed'")
+        if self.output not in get_args(Output):
+            raise ValueError(f"output={self.output!r} must be one of {', '.join(map(repr, get_args(Output)))}")
+
+    # -- planning -----------------------------------------------------------------------------------------------
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        self._check_budget(budget)
+        batch, rounds = self._sizes(problem)
+        clip = self._clip(problem)
+        release: Release = (
+            GaussianGradient.calibrated(budget, rounds)
+            if batch == problem.n
+            else SampledGradient.calibrated(budget, rounds, batch, problem.n, self.sampling)
+        )
+        settings = {**self._settings(batch, rounds, clip), "step": self._step(problem, budget, rounds)}
+        return Plan(self.name, problem, budget, (release,), {**settings, **self._extra(problem)}, notes=self._notes())
+
+    def _check_budget(self, budget: Budget) -> None:
+        if budget.private and not self.private:
+            raise ValueError(
+                f"algorithm={self.name!r} is not private, so it cannot keep epsilon={budget.epsilon:g}; use "
+                "epsilon=float('inf') for a non-private baseline, or an algorithm whose name begins with 'dp-'"
+            )
+
+    def _sizes(self, problem: Problem) -> tuple[int, int]:
+        """The batch size and the number of rounds."""
+        batch = min(self.batch or self._default_batch(problem.n), problem.n)
+        return batch, max(1, round((self.passes or self._default_passes()) * problem.n / batch))
+
+    def _default_batch(self, n: int) -> int:
+        return max(1, n // ROUNDS_PER_PASS)
+
+    def _default_passes(self) -> float:
+        return 5.0
+
+    def _clip(self, problem: Problem) -> float:
+        if not self.private:
+            return math.inf
+        return float(self.clip or residual_bound(problem) * problem.row_norm)
+
+    def _settings(self, batch: int, rounds: int, clip: float) -> dict[str, Any]:
+        limit = clip if math.isfinite(clip) else "none"  # JSON knows no infinity
+        return {"rounds": rounds, "batch": batch, "clip": limit, "sampling": self.sampling, "output": self.output}
+
+    def _step(self, problem: Problem, budget: Budget, rounds: int) -> float:
+        return self.step or default_step(problem, budget, rounds, self._longest_step())
+
+    def _longest_step(self) -> float:
+        """In units of 1/curvature."""
+        return 1.0
+
+    def _extra(self, problem: Problem) -> dict[str, Any]:
+        return {}
+
+    def _notes(self) -> tuple[str, ...]:
+        return {
+            "average": ("the model is the mean of the later half of the iterates",),
+            "last": ("the model is the last iterate",),
+            "random": ("the model is one of the iterates, drawn uniformly at random",),
+        }[self.output]
+
+    # -- running ------------------------------------------------------------------------------------------------
+
+    def run(self, vault: CentralVault) -> Floats:
+        state = self.start(vault)
+        for _ in range(vault.plan.settings["rounds"]):
+            state = self.advance(vault, state)
+        return self.finish(vault, state)
+
+    def start(self, vault: CentralVault) -> State:
+        theta = vault.problem.origin()
+        state: State = {"t": 0, "theta": theta, "kept": theta}
+        if self.output == "random":
+            state["keep_at"] = 1 + vault.whole_number(vault.plan.settings["rounds"])
+        return state
+
+    def advance(self, vault: CentralVault, state: State) -> State:
+        """One round: one question, one move."""
+        gradient = self._ask(vault, state) + vault.problem.penalty_gradient(state["theta"])
+        return self._kept(vault.plan, {**self._moved(vault, state, gradient), "t": state["t"] + 1})
+
+    def finish(self, vault: CentralVault, state: State) -> Floats:
+        """What is handed over after the last round."""
+        theta: Floats = state["theta"] if self.output == "last" else state["kept"]
+        return theta
+
+    def _ask(self, vault: CentralVault, state: State) -> Floats:
+        """A noisy gradient at theta."""
+        (release,) = vault.plan.releases
+        question = vault.gradient if isinstance(release, GaussianGradient) else vault.sampled_gradient
+        clip = vault.plan.settings["clip"]
+        answer = question(state["theta"], release, math.inf if clip == "none" else clip)
+        return between_classes(answer, vault.problem)
+
+    def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
+        raise NotImplementedError
+
+    def _kept(self, plan: Plan, state: State) -> State:
+        """The state with what will be handed over brought up to date."""
+        if self.output == "random" and state["t"] == state["keep_at"]:
+            return {**state, "kept": state["theta"]}
+        later = state["t"] - plan.settings["rounds"] // 2
+        if self.output == "average" and later > 0:
+            return {**state, "kept": state["kept"] + (state["theta"] - state["kept"]) / later}
+        return state
+
+
+def default_step(problem: Problem, budget: Budget, rounds: int, longest: float) -> float:
+    """The step with which the noise gathered in ``rounds`` stays in proportion, if the loss's curvature allows it.
+
+    T steps of length eta gather noise of sd about 2 eta T clip / (n mu) per coordinate, whatever the batches; a row at
+    its bound turns that into its margin. So eta T is a public function of n, mu and the bounds, not of the data.
+    """
+    curvature = problem.curvature * problem.row_norm**2
+    mu = gaussian_mu(budget.epsilon, budget.delta)
+    travel = TRAVEL * typical_margin(problem) * problem.n * mu / residual_bound(problem)
+    return min(travel / rounds / problem.row_norm**2, longest / curvature)
+
+
+def residual_bound(problem: Problem) -> float:
+    """Where the residuals of rows at their bound are clipped: 0.6 for classes, a fifth of the target's bound."""
+    return 0.6 if problem.classifies else problem.target_radius / 5
+
+
+def typical_coefficient(problem: Problem) -> float:
+    """How large a coefficient of a useful model is if all share the work and rows are at their bound."""
+    return typical_margin(problem) / problem.row_norm
