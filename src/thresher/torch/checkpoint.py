@@ -52,7 +52,9 @@ class Checkpoint:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise RuntimeError(f"checkpoint={str(self.path)!r} is in use by another training; wait for it") from None
+                raise RuntimeError(
+                    f"checkpoint={str(self.path)!r} is in use by another training; wait for it"
+                ) from None
             yield
 
     def read(self, plan: Plan) -> Standing | None:
@@ -91,7 +93,7 @@ class Checkpoint:
         }
         new = self.path.with_name(f"{self.path.name}.new")
         with open(new, "wb") as file:
-            named = {f"state {name}": value for name, value in arrays.items()}
+            named: dict[str, Any] = {f"state {name}": value for name, value in arrays.items()}
             np.savez(file, header=np.array(json.dumps(header)), **named)
             file.flush()
             os.fsync(file.fileno())

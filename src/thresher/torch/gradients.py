@@ -17,7 +17,17 @@ from opacus import GradSampleModule
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 
-__all__ = ["LEAST_CLIP", "ByFunctions", "ByLayers", "Loss", "PerExample", "clipped_sum", "flat", "set_flat", "trainable"]
+__all__ = [
+    "LEAST_CLIP",
+    "ByFunctions",
+    "ByLayers",
+    "Loss",
+    "PerExample",
+    "clipped_sum",
+    "flat",
+    "set_flat",
+    "trainable",
+]
 
 Floats = NDArray[np.float64]
 Loss = Callable[[Tensor, Tensor], Tensor]

@@ -13,6 +13,7 @@ from thresher.torch.gradients import ByFunctions, ByLayers, Loss, PerExample, tr
 __all__ = ["check_parameters", "per_example_gradients"]
 
 PROBES = 3
+FAILURES = (RuntimeError, ValueError, TypeError, IndexError)  # of a module that is given what it does not take
 TOLERANCE = 1e-3  # of a gradient's norm: single precision agrees to about 1e-6, a mixed batch by nothing like it
 
 
@@ -44,32 +45,50 @@ def per_example_gradients(module: nn.Module, loss: Loss, example: tuple[Tensor, 
     inputs, targets = made_up(example)
     before = {name: buffer.clone() for name, buffer in module.named_buffers()}
     alone = [_gradient(module, loss, inputs[at : at + 1], targets[at : at + 1]) for at in range(PROBES)]
-    again = _gradient(module, loss, inputs[:1], targets[:1])
-    if not _agree([again], alone[:1]):
+    _check_randomness(module, loss, inputs, targets, alone[0])
+    _check_mixing(module, inputs)
+    _check_buffers(module, before)
+    reasons = []
+    for way in (ByLayers, ByFunctions):
+        if way is ByLayers and not ByLayers.takes(module):
+            continue
+        try:
+            gradients: PerExample = way(module, loss)
+            together = gradients(inputs, targets)
+        except FAILURES as error:
+            reasons.append(str(error).partition("\n")[0])
+            continue
+        if all(_agree([part[at] for part in together], alone[at]) for at in range(PROBES)):
+            return gradients
+        reasons.append("in a batch, an example's gradient is another one than by itself")
+    raise ValueError(f"module cannot be trained privately: {'; '.join(dict.fromkeys(reasons))}")
+
+
+def _check_randomness(module: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, first: list[Tensor]) -> None:
+    if not _agree(_gradient(module, loss, inputs[:1], targets[:1]), first):
         raise ValueError(
             "module gives another gradient when it is asked again: it draws random numbers (dropout?); call "
             "module.eval() before training, or take such layers out"
         )
+
+
+def _check_mixing(module: nn.Module, inputs: Tensor) -> None:
+    with torch.no_grad():
+        together, alone = module(inputs), [module(inputs[at : at + 1]) for at in range(PROBES)]
+    if len(together) != PROBES or not all(_agree([together[at]], [alone[at]]) for at in range(PROBES)):
+        raise ValueError(
+            "module gives an example another output in a batch than by itself: it mixes examples, so no example's "
+            "gradient can be clipped; take that layer out, or module.eval() if that makes it stop"
+        )
+
+
+def _check_buffers(module: nn.Module, before: dict[str, Tensor]) -> None:
     for name, buffer in module.named_buffers():
         if not torch.equal(buffer, before[name]):
             raise ValueError(
                 f"module's buffer {name!r} changes when the module is used: it would carry examples out of the "
                 "training without noise; call module.eval() before training, or take that layer out"
             )
-    reasons = []
-    for way in (ByLayers, ByFunctions):
-        try:
-            if way is ByLayers and not ByLayers.takes(module):
-                continue
-            gradients: PerExample = way(module, loss)
-            together = gradients(inputs, targets)
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            reasons.append(str(error).partition("\n")[0])
-            continue
-        if _agree([[part[at] for part in together] for at in range(PROBES)], alone):
-            return gradients
-        reasons.append("in a batch, an example's gradient is another one than by itself")
-    raise ValueError(f"module cannot be trained privately: {'; '.join(dict.fromkeys(reasons))}")
 
 
 def made_up(example: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
@@ -87,7 +106,7 @@ def _gradient(module: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor) ->
     try:
         value = loss(module(inputs), targets).sum()
         slopes = torch.autograd.grad(value, trainable(module), allow_unused=True)
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+    except FAILURES as error:
         raise ValueError(
             f"module and loss fail on a made-up input of shape {tuple(inputs.shape)} ({inputs.dtype}) and target of "
             f"shape {tuple(targets.shape)} ({targets.dtype}): {error}"
@@ -95,14 +114,11 @@ def _gradient(module: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor) ->
     found = [torch.zeros_like(p) if s is None else s for p, s in zip(trainable(module), slopes, strict=True)]
     if not (torch.isfinite(value) and all(bool(torch.isfinite(part).all()) for part in found)):
         raise ValueError(
-            f"loss={float(value):g} of a made-up input, or its gradient, is not finite; start from other parameters"
+            f"loss={value.item():g} of a made-up input, or its gradient, is not finite; start from other parameters"
         )
     return found
 
 
-def _agree(some: list[list[Tensor]], others: list[list[Tensor]]) -> bool:
-    def vector(parts: list[Tensor]) -> Tensor:
-        return torch.cat([part.detach().reshape(-1).double() for part in parts])
-
-    pairs = [(vector(one), vector(other)) for one, other in zip(some, others, strict=True)]
-    return all(bool((one - other).norm() <= TOLERANCE * other.norm()) for one, other in pairs)
+def _agree(some: list[Tensor], others: list[Tensor]) -> bool:
+    one, other = (torch.cat([part.detach().reshape(-1).double() for part in parts]) for parts in (some, others))
+    return len(one) == len(other) and bool((one - other).norm() <= TOLERANCE * other.norm())

@@ -38,8 +38,8 @@ class PrivateTrainer:
 
     ``loss(outputs, targets)`` is applied to every example by itself, as a batch of one. ``optimizer`` names an
     algorithm ("dp-sgd", "dp-srm", "dp-lssgd", ...) or is one (``thresher.algorithms.DPSGD(clip=0.5)``); what it leaves
-    open takes the rules of :mod:`thresher.torch.defaults`. The module is trained in the mode (train or eval) it is in, from
-    the parameters it has, which must not depend on the examples.
+    open takes the rules of :mod:`thresher.torch.defaults`. The module is trained in the mode (train or eval) it is in,
+    from the parameters it has, which must not depend on the examples.
 
     ``virtual_batch`` is how many examples are worked on at a time (None: a rule of the number of parameters). With
     ``checkpoint``, a file, a training that was stopped goes on where it was (:mod:`thresher.torch.checkpoint`), saved
@@ -144,7 +144,9 @@ def algorithm_of(optimizer: Any) -> Any:
     """An algorithm, by its name or as it is."""
     if isinstance(optimizer, str):
         if optimizer not in TRAINERS:
-            raise ValueError(f"optimizer={optimizer!r} must be one of {', '.join(map(repr, TRAINERS))}, or an algorithm")
+            raise ValueError(
+                f"optimizer={optimizer!r} must be one of {', '.join(map(repr, TRAINERS))}, or an algorithm"
+            )
         return TRAINERS[optimizer]()
     if not all(hasattr(optimizer, method) for method in ("plan", "start", "advance", "finish")):
         raise TypeError(

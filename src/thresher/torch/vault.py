@@ -110,9 +110,7 @@ class ModuleVault(Vault):
 
     # -- for the questions --------------------------------------------------------------------------------------
 
-    def _charge(
-        self, question: str, release: Release, clips: tuple[float, ...], total: float, theta: Floats
-    ) -> None:
+    def _charge(self, question: str, release: Release, clips: tuple[float, ...], total: float, theta: Floats) -> None:
         """Refuse what cannot be answered, then pay; only after this may an example be touched."""
         if self._examples is None:
             raise RuntimeError("the vault is closed: its examples are gone and it answers nothing more")
@@ -123,8 +121,7 @@ class ModuleVault(Vault):
 
     def _answered(self, release: Release, clip: float, parts: Parts) -> Floats:
         """The way out of every number: a sum over its expected size, noise as planned, and an entry in the record."""
-        sampled = isinstance(release, (SampledGradient, SampledMomentum))
-        size = release.batch if sampled else self.problem.n
+        size = release.batch if isinstance(release, (SampledGradient, SampledMomentum)) else self.problem.n
         sensitivity = gradient_sensitivity(clip, size, self._plan.budget.adjacency)
         if self._lost > 0:
             self._lost -= 1
