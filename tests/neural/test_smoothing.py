@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-from networks import CLASSES, perceptron, some_examples, torch
 from opacus import PrivacyEngine
 from opacus.utils.batch_memory_manager import BatchMemoryManager
+
+from networks import perceptron, some_examples, torch
 from thresher.algorithms.smoothing import smoothed as smoothed_array
 from thresher.torch import smoothed
 from thresher.torch.smoothing import smoothed_vector
@@ -49,7 +49,7 @@ def test_torch_and_numpy_smooth_alike(d, sigma):
 
 
 def test_the_noisy_gradient_is_smoothed_right_before_the_update():
-    _, module, optimizer, loader = private_parts()
+    _, module, optimizer, _ = private_parts()
     optimizer = smoothed(optimizer, sigma=3.0)
     noisy = []
     optimizer.attach_step_hook(lambda opt: noisy.append(torch.cat([p.grad.reshape(-1) for p in opt.params]).clone()))
@@ -79,8 +79,7 @@ def test_one_line_is_changed_and_it_trains(update):
     train(module, optimizer, loader, passes=15)
     inputs, targets = loader.dataset.tensors
     right = (module(inputs).argmax(dim=1) == targets).float().mean()
-    assert right > 0.75  # one class holds at most half; CLASSES in all
-    assert CLASSES == 3
+    assert right > 0.75  # the largest class holds half
 
 
 def test_virtual_steps_are_smoothed_once():

@@ -10,7 +10,7 @@ from networks import CLASSES, perceptron, some_examples, torch
 from thresher import Budget, PrivacyWarning
 from thresher.algorithms import DPSGD
 from thresher.torch import PrivateTrainer
-from thresher.torch.defaults import TRAINERS, with_neural_defaults
+from thresher.torch.defaults import TRAINERS, algorithm_of, with_neural_defaults
 from thresher.torch.gradients import flat, trainable
 
 nn, cross_entropy = torch.nn, torch.nn.functional.cross_entropy
@@ -34,7 +34,7 @@ def accuracy(module, X, y):
     return float((module(torch.from_numpy(X)).argmax(dim=1).numpy() == y).mean())
 
 
-@pytest.mark.parametrize("optimizer", sorted(set(TRAINERS) - {"rrpsgd"}))
+@pytest.mark.parametrize("optimizer", TRAINERS)
 def test_every_algorithm_trains_a_network(optimizer):
     """Guessing is right in a third of the cases; the least of 20 runs of each was .93."""
     private = optimizer.startswith("dp-")
@@ -139,12 +139,18 @@ def test_what_makes_no_sense_is_refused(settings, match, error):
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_only_what_is_open_gets_a_default(name):
-    algorithm = TRAINERS[name]()
-    filled = with_neural_defaults(algorithm, 6000)
-    for field in dataclasses.fields(algorithm):
-        value = getattr(algorithm, field.name)
-        assert value is None or getattr(filled, field.name) == value
-    assert None not in (filled.step, filled.clip)
+    for algorithm in (algorithm_of(name), dataclasses.replace(algorithm_of(name), step=0.3, clip=7.0, passes=2.0)):
+        filled = with_neural_defaults(algorithm, 6000, BUDGET)
+        for field in dataclasses.fields(algorithm):
+            value = getattr(algorithm, field.name)
+            assert value is None or getattr(filled, field.name) == value
+        assert None not in (filled.step, filled.clip, filled.passes)
+
+
+def test_less_budget_means_shorter_steps():
+    steps = [with_neural_defaults(DPSGD(), 6000, Budget(epsilon, 1e-5)).step for epsilon in (0.5, 1, 8, math.inf)]
+    assert steps[0] < steps[1] < steps[2]
+    assert steps[3] < math.inf
 
 
 def test_cifar_is_trained_on(data_dir):
@@ -156,9 +162,7 @@ def test_cifar_is_trained_on(data_dir):
         X, y = file["X_train"][:2000], file["y_train"][:2000].astype(np.int64)
     X = (X.transpose(0, 3, 1, 2) / np.float32(127.5) - 1).astype(np.float32)
     torch.manual_seed(0)
-    module = nn.Sequential(
-        nn.Conv2d(3, 8, 5, 4), nn.Tanh(), nn.Flatten(), nn.Linear(8 * 49, 10)
-    )
+    module = nn.Sequential(nn.Conv2d(3, 8, 5, 4), nn.Tanh(), nn.Flatten(), nn.Linear(8 * 49, 10))
     algorithm = DPSGD(passes=3, batch=200)
     trainer = PrivateTrainer(module, cross_entropy, algorithm, Budget(8.0, 1e-5), virtual_batch=64).fit(X, y)
     assert trainer.certificate_.verify()

@@ -6,7 +6,7 @@ try:
 except ImportError as error:
     raise ImportError(
         f"thresher.torch needs one more package ({error.name}); run: pip install 'thresher[torch]'"
-    ) from error
+    ) from None
 
 from thresher.torch.problem import ModuleProblem
 from thresher.torch.smoothing import smoothed

@@ -18,7 +18,7 @@ from thresher.plan import Plan
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
 from thresher.torch.checkpoint import Checkpoint, Standing, facts_of
-from thresher.torch.defaults import TRAINERS, with_neural_defaults
+from thresher.torch.defaults import algorithm_of, with_neural_defaults
 from thresher.torch.examples import Examples, examples_of
 from thresher.torch.gradients import Loss, flat, set_flat, trainable
 from thresher.torch.probe import check_parameters, per_example_gradients
@@ -73,7 +73,7 @@ class PrivateTrainer:
         """What would be released for so many examples, and with what noise. Touches no data, spends nothing."""
         check_parameters(self.module)
         problem: Any = ModuleProblem(n, flat(trainable(self.module)))  # what algorithms ask of a Problem, it has
-        plan: Plan = with_neural_defaults(self.optimizer, n).plan(problem, self.budget)
+        plan: Plan = with_neural_defaults(self.optimizer, n, self.budget).plan(problem, self.budget)
         return plan
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -113,7 +113,7 @@ class PrivateTrainer:
         """Ask what is left to ask, no round before it is reserved in the checkpoint."""
         plan, rounds = vault.plan, vault.plan.settings["rounds"]
         every = self.checkpoint_every or max(1, rounds // STOPS)
-        algorithm = with_neural_defaults(self.optimizer, plan.problem.n)
+        algorithm = with_neural_defaults(self.optimizer, plan.problem.n, plan.budget)
         if found is None:
             found = Standing(algorithm.start(vault))
         vault.resume(found.answers, found.lost)
@@ -138,19 +138,3 @@ class PrivateTrainer:
         if self.random_state is not None:
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
         return assumptions
-
-
-def algorithm_of(optimizer: Any) -> Any:
-    """An algorithm, by its name or as it is."""
-    if isinstance(optimizer, str):
-        if optimizer not in TRAINERS:
-            raise ValueError(
-                f"optimizer={optimizer!r} must be one of {', '.join(map(repr, TRAINERS))}, or an algorithm"
-            )
-        return TRAINERS[optimizer]()
-    if not all(hasattr(optimizer, method) for method in ("plan", "start", "advance", "finish")):
-        raise TypeError(
-            f"optimizer={optimizer!r} must be a name, such as 'dp-sgd', or an algorithm that advances round by round, "
-            "such as thresher.algorithms.DPSGD(clip=0.5)"
-        )
-    return optimizer
