@@ -22,6 +22,17 @@ class Twice(nn.Module):
         return self.out(self.fixed(self.again(torch.tanh(self.again(x)))))
 
 
+class Side(nn.Module):
+    """Two layers whose outputs are added: their biases have the same gradient, in the same memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(5, CLASSES), nn.Linear(5, CLASSES)
+
+    def forward(self, x):
+        return self.left(x) + self.right(x)
+
+
 class Words(nn.Module):
     def __init__(self):
         super().__init__()
@@ -53,6 +64,7 @@ NETWORKS = {
     "perceptron": (perceptron, (5,)),
     "images": (images, (1, 8, 8)),
     "twice": (Twice, (5,)),
+    "side": (Side, (5,)),
     "words": (Words, None),
     "bare": (Bare, (5,)),
 }
@@ -107,6 +119,19 @@ def test_a_gradient_without_a_finite_norm_counts_as_zero(wild):
     gradients = [torch.ones(3, 4), torch.ones(3, 2)]
     gradients[1][1, 0] = wild
     np.testing.assert_allclose(clipped_sum(gradients, 100.0), 2 * np.ones(6))
+
+
+@pytest.mark.parametrize("name", ["twice", "side"])
+def test_nothing_of_a_module_is_kept_or_changed(name):
+    module, X, y = case(name)
+    before = flat(list(module.parameters()))
+    way = ByLayers(module, cross_entropy)
+    first, second = way(X, y), way(X, y)
+    for gradients in (first, second):
+        clipped_sum(gradients, 0.1)
+    np.testing.assert_array_equal(*(flat([part[0] for part in gradients]) for gradients in (first, second)))
+    np.testing.assert_array_equal(before, flat(list(module.parameters())))
+    assert not any(layer._forward_hooks for layer in module.modules())
 
 
 def test_an_infinite_clip_leaves_gradients_alone():

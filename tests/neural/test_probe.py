@@ -97,6 +97,14 @@ def test_a_loss_that_is_not_finite_is_refused():
     refused(broken, "not finite")
 
 
+def test_coarse_products_are_refused():
+    torch.set_float32_matmul_precision("medium")
+    try:
+        refused(perceptron(), "matmul precision is 'medium'")
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
 def test_examples_that_make_no_sense_are_refused():
     X, y = some_examples(40)
     refused(perceptron(), "40 examples, y has 39", y=y[1:])

@@ -49,8 +49,6 @@ class ByLayers:
     def __init__(self, module: nn.Module, loss: Loss) -> None:
         self._module, self._loss = module, loss
         self._uses: list[tuple[nn.Module, list[Tensor], Any]] = []
-        for layer in own_parameters(module):
-            layer.register_forward_hook(self._used)
 
     @staticmethod
     def takes(module: nn.Module) -> bool:
@@ -63,7 +61,12 @@ class ByLayers:
 
     def __call__(self, inputs: Tensor, targets: Tensor) -> list[Tensor]:
         self._uses.clear()
-        total = losses(self._loss, self._module(inputs), targets).sum()
+        hooks = [layer.register_forward_hook(self._used) for layer in own_parameters(self._module)]
+        try:
+            total = losses(self._loss, self._module(inputs), targets).sum()
+        finally:
+            for hook in hooks:
+                hook.remove()
         slopes = torch.autograd.grad(total, [edge for _, _, edge in self._uses], allow_unused=True)
         found: dict[nn.Parameter, Tensor] = {}
         with torch.no_grad():
@@ -102,7 +105,7 @@ def losses(loss: Loss, outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def norms(gradients: list[Tensor]) -> Tensor:
-    """Each example's l2 norm over all parameters. A gradient without a finite one is set to zero, here, in place."""
+    """Each example's l2 norm over all parameters. A gradient without a finite one becomes zero in the list."""
     squares = torch.zeros(len(gradients[0]), dtype=torch.float64, device=gradients[0].device)
     for gradient in gradients:
         for piece in gradient.flatten(1).split(PIECE, dim=1):
@@ -110,8 +113,8 @@ def norms(gradients: list[Tensor]) -> Tensor:
     broken = ~torch.isfinite(squares)
     if bool(broken.any()):
         squares[broken] = 0
-        for gradient in gradients:
-            gradient[broken] = 0
+        # new tensors: two parameters' gradients may share their memory, and an expanded one cannot be written to
+        gradients[:] = [torch.where(broken.view(-1, *[1] * (g.ndim - 1)), 0, g) for g in gradients]
     return squares.sqrt()
 
 

@@ -21,6 +21,11 @@ def check_parameters(module: nn.Module) -> None:
     """Refuse what can be seen without an example."""
     if any(isinstance(p, nn.parameter.UninitializedParameter) for p in module.parameters()):
         raise ValueError("module has lazy layers that do not know their shapes yet; run it once on a made-up input")
+    if torch.get_float32_matmul_precision() != "highest":
+        raise ValueError(
+            f"torch's float32 matmul precision is {torch.get_float32_matmul_precision()!r}, too coarse for clips to "
+            "hold; call torch.set_float32_matmul_precision('highest')"
+        )
     if not trainable(module):
         raise ValueError("module has no trainable parameters (requires_grad=True), so there is nothing to train")
     for name, parameter in module.named_parameters():
@@ -40,7 +45,7 @@ def check_parameters(module: nn.Module) -> None:
 def per_example_gradients(module: nn.Module, loss: Loss, example: tuple[Tensor, Tensor]) -> PerExample:
     """The way of computing them that gives each made-up example's gradient, the faster one if both do.
 
-    Of ``example``, an input and a target, only shapes and kinds are used. ``module`` gets hooks: give a copy.
+    Of ``example``, an input and a target, only shapes and kinds are used. The module's buffers may change: give a copy.
     """
     inputs, targets = made_up(example)
     before = {name: buffer.clone() for name, buffer in module.named_buffers()}

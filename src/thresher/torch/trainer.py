@@ -82,7 +82,7 @@ class PrivateTrainer:
 
     def _fit(self, examples: Examples) -> Self:
         plan = self.plan(len(examples))
-        module = copy.deepcopy(self.module)  # hooks, and whatever a training does to buffers, stay with the copy
+        module = copy.deepcopy(self.module)  # what a training does to buffers stays with the copy
         inputs, targets = examples.take(np.arange(1))
         device = trainable(module)[0].device
         gradients = per_example_gradients(module, self.loss, (inputs[0].to(device), targets[0].to(device)))

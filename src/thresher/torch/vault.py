@@ -75,9 +75,8 @@ class ModuleVault(Vault):
 
         def parts(x: Tensor, y: Tensor) -> Floats:
             then, now = self._at(before, x, y), self._at(theta, x, y)
-            for was, gradient in zip(then, now, strict=True):
-                was.sub_(gradient)
-            return clipped_sum(now, clip, momentum) - clipped_sum(then, difference_clip, 1 - momentum)
+            moves = [gradient - was for gradient, was in zip(now, then, strict=True)]
+            return clipped_sum(now, clip, momentum) + clipped_sum(moves, difference_clip, 1 - momentum)
 
         return self._answered(release, total, parts)
 
