@@ -29,6 +29,7 @@ from thresher.releases import (
     GaussianRestrictedGradient,
     GumbelQuantile,
     GumbelSelection,
+    GumbelStep,
     GumbelVertex,
     GumbelVotes,
     HypercubeReport,
@@ -39,7 +40,10 @@ from thresher.releases import (
     PiecewiseReport,
     PrintedLabels,
     Release,
+    SampledGradient,
+    SampledMomentum,
     SphereReport,
+    ZCDPFilter,
     is_priced_here,
     release_from_dict,
 )
@@ -61,7 +65,11 @@ REPORTS = [
     ClassReport(times=1, epsilon=0.7, classes=3),
 ]
 TOPS = [GumbelSelection, GumbelVotes]
-GUMBELS = [GumbelQuantile, GumbelVertex]
+GUMBELS = [GumbelQuantile, GumbelVertex, GumbelStep]
+SAMPLED = [
+    SampledGradient(3, 2.5, 10, 100, "poisson", Adjacency.ADD_REMOVE),
+    SampledMomentum(3, 2.5, 10, 100, "fixed", Adjacency.REPLACE_ONE),
+]
 ONE_OF_EACH = [
     *(kind(times=3, sd_per_sensitivity=2.5) for kind in GAUSSIANS),
     *(kind(times=3, scale_per_sensitivity=2.5, picks=4) for kind in TOPS),
@@ -70,6 +78,8 @@ ONE_OF_EACH = [
     L2LaplaceMinimiser(times=2, epsilon=0.7),
     PrintedLabels(times=1, sd=0.3),
     ExactRelease(times=1, question="gradient"),
+    *SAMPLED,
+    ZCDPFilter(times=1, rho=0.3),
     *REPORTS,
 ]
 
@@ -128,10 +138,21 @@ def test_an_exact_release_has_no_finite_price():
     assert ExactRelease(times=1, question="gradient").cost().epsilon(0.5)[0] == math.inf
 
 
-@each_kind
+@pytest.mark.parametrize(
+    "release", [r for r in ONE_OF_EACH if not isinstance(r, ZCDPFilter)], ids=lambda release: type(release).__name__
+)
 def test_a_second_use_never_costs_less(release):
     twice = dataclasses.replace(release, times=2 * release.times)
     assert twice.cost().epsilon(1e-6)[0] >= release.cost().epsilon(1e-6)[0] > 0
+
+
+def test_a_filter_is_one_cap_priced_in_zcdp():
+    filled = ZCDPFilter.calibrated(Budget(1.0, 1e-6))
+    assert 0.999 < filled.cost().epsilon(1e-6)[0] <= 1.0
+    assert filled.cost().epsilon(1e-6)[0] == pytest.approx(zcdp_epsilon(filled.rho, 1e-6), rel=1e-9)
+    for wrong in ({"times": 2, "rho": 0.1}, {"times": 1, "rho": 0.0}, {"times": 1, "rho": math.nan}):
+        with pytest.raises(ValueError, match="a filter is one cap above 0"):
+            ZCDPFilter(**wrong)
 
 
 # -- noise over sensitivity ---------------------------------------------------------------------------------------
@@ -139,7 +160,7 @@ def test_a_second_use_never_costs_less(release):
 
 def test_multipliers_are_noise_scale_over_sensitivity():
     central = ONE_OF_EACH[: -len(REPORTS)]
-    assert [release.multiplier for release in central] == [*[2.5] * 13, 1 / 0.7, 0.0, 0.0]
+    assert [release.multiplier for release in central] == [*[2.5] * 14, 1 / 0.7, 0.0, 0.0, 2.5, 2.5, 0.0]
 
 
 @pytest.mark.parametrize("release", REPORTS, ids=lambda release: type(release).__name__)
@@ -271,11 +292,15 @@ def test_each_release_names_its_question_and_its_noise():
         ("votes", "gumbel"),
         ("quantile", "gumbel"),
         ("vertex", "gumbel"),
+        ("step length", "gumbel"),
         ("vertex", "laplace"),
         ("perturbed minimiser", "gaussian in the objective"),
         ("minimiser", "l2-laplace"),
         ("printed labels", "gaussian"),
         ("gradient", "none"),
+        ("sampled gradient", "gaussian"),
+        ("sampled momentum", "gaussian"),
+        ("any", "as listed"),
         ("local gradient", "sphere"),
         ("local gradient", "hypercube"),
         ("local labels", "laplace"),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
-from thresher.subsampling import LEAST_DELTA, Poisson, poisson_epsilon, poisson_rdp
+from thresher.subsampling import EXACT_ORDERS, LEAST_DELTA, Poisson, poisson_epsilon, poisson_rdp
 
 __all__ = [
     "Cost",
@@ -32,7 +32,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-ORDERS: Floats = 1 + np.geomspace(1e-3, 1e5, 400)
+ORDERS: Floats = np.union1d(1 + np.geomspace(1e-3, 1e5, 400), EXACT_ORDERS)
 """The Renyi orders on which mixed plans are composed; any finite set of orders gives a valid bound."""
 
 _SQRT2 = math.sqrt(2)

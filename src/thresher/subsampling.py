@@ -17,7 +17,16 @@ from scipy.special import logsumexp
 
 from thresher.budget import Adjacency
 
-__all__ = ["LEAST_DELTA", "Poisson", "Sampling", "fixed_size_rdp", "poisson_epsilon", "poisson_rdp", "poisson_sd"]
+__all__ = [
+    "EXACT_ORDERS",
+    "LEAST_DELTA",
+    "Poisson",
+    "Sampling",
+    "fixed_size_rdp",
+    "poisson_epsilon",
+    "poisson_rdp",
+    "poisson_sd",
+]
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +38,7 @@ ROUND_OFF = 1e-11  # of delta in the convolutions; 2e-12 is the most seen agains
 POINTS_PER_SD = 8  # of the loss grid, per sd of one step's loss
 COARSEST = 1e-3  # step of the loss grid
 MOST_POINTS = 2**19  # of one step's loss
-_EXACT_ORDERS = tuple(range(2, 17)) + tuple(np.unique(np.geomspace(17, 1024, 45).astype(int)).tolist())
+EXACT_ORDERS = (*range(2, 33), *np.geomspace(33, 4096, 36).astype(int).tolist())
 
 
 class Poisson(NamedTuple):
@@ -134,9 +143,9 @@ def _fixed_size_cgf(batch: int, population: int, sd: float) -> tuple[float, ...]
     from dp_accounting import GaussianDpEvent, NeighboringRelation, SampledWithoutReplacementDpEvent
     from dp_accounting.rdp import RdpAccountant
 
-    accountant = RdpAccountant(_EXACT_ORDERS, NeighboringRelation.REPLACE_ONE)
+    accountant = RdpAccountant(EXACT_ORDERS, NeighboringRelation.REPLACE_ONE)
     accountant.compose(SampledWithoutReplacementDpEvent(population, batch, GaussianDpEvent(sd)))
-    return tuple((np.asarray(_EXACT_ORDERS) - 1) * accountant.rdp)
+    return tuple((np.asarray(EXACT_ORDERS) - 1) * accountant.rdp)
 
 
 def fixed_size_rdp(batch: int, population: int, sd: float, orders: Floats) -> Floats:
@@ -146,6 +155,6 @@ def fixed_size_rdp(batch: int, population: int, sd: float, orders: Floats) -> Fl
     RDP is convex in the order, so chords between exact orders overstate it; and sampling never costs more than none.
     """
     whole = orders / (2 * sd * sd)
-    exact = np.array([1, *_EXACT_ORDERS])
+    exact = np.array([1, *EXACT_ORDERS])
     chords = np.interp(orders, exact, [0.0, *_fixed_size_cgf(batch, population, sd)], right=np.inf)
     return np.minimum(whole, chords / (orders - 1))

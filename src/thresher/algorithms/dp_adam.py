@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from thresher.algorithms.dp_lssgd import check_smoothing, smoothing_settings
 from thresher.algorithms.smoothing import smoothed
-from thresher.algorithms.stochastic import Floats, State, Stochastic, typical_coefficient
+from thresher.algorithms.stochastic import FEWEST_ROUNDS, Floats, State, Stochastic, typical_coefficient
 from thresher.budget import Budget
 from thresher.plan import Problem
 from thresher.vaults import CentralVault
@@ -26,7 +27,7 @@ class DPAdam(Stochastic):
     """
 
     first: float = 0.9
-    second: float = 0.999
+    second: float = 0.99
 
     name: ClassVar[str] = "dp-adam"
 
@@ -52,9 +53,12 @@ class DPAdam(Stochastic):
     def _direction(self, gradient: Floats) -> Floats:
         return gradient
 
-    def _step(self, problem: Problem, budget: Budget, rounds: int) -> float:
-        """Each coordinate moves by about a step a round: a typical coefficient is reached within the run."""
-        return self.step or 2 * typical_coefficient(problem) / rounds
+    def _default_rounds(self, problem: Problem, budget: Budget) -> int:
+        return FEWEST_ROUNDS
+
+    def _step(self, problem: Problem, rounds: int, sd: float) -> float:
+        """Where noise rules, a coordinate moves by about a step a round, to and fro: sqrt(rounds) steps in all."""
+        return 2 * typical_coefficient(problem) / math.sqrt(rounds)
 
 
 @dataclass(frozen=True)

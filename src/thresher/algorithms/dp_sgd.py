@@ -8,6 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from thresher.algorithms.stochastic import Floats, State, Stochastic
+from thresher.budget import Budget
+from thresher.plan import Problem
 from thresher.vaults import CentralVault
 
 __all__ = ["DPGD", "DPSGD", "SGD"]
@@ -20,7 +22,7 @@ class DPSGD(Stochastic):
     Rows are clipped one by one, noise is added to the sum over the batch.
     """
 
-    momentum: float = 0.9
+    momentum: float = 0.8
 
     name: ClassVar[str] = "dp-sgd"
 
@@ -55,11 +57,8 @@ class DPGD(DPSGD):
         if self.batch is not None:
             raise ValueError(f"batch={self.batch!r}: dp-gd asks about all rows; use DPSGD for batches")
 
-    def _default_batch(self, n: int) -> int:
-        return n
-
-    def _default_passes(self) -> float:
-        return 100.0
+    def _sizes(self, problem: Problem, budget: Budget) -> tuple[int, int]:
+        return problem.n, round(self.passes or self._default_rounds(problem, budget))
 
 
 @dataclass(frozen=True)

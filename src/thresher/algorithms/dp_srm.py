@@ -11,7 +11,7 @@ import numpy as np
 from thresher.algorithms.defaults import between_classes, check_positive, check_rounds
 from thresher.algorithms.stochastic import Floats, State, Stochastic
 from thresher.budget import Budget
-from thresher.clipping import momentum_clip
+from thresher.clipping import gradient_sensitivity, momentum_clip
 from thresher.plan import Plan, Problem
 from thresher.releases import GaussianGradient, Release, SampledGradient, SampledMomentum, least_noise, noise_guess
 from thresher.vaults import CentralVault
@@ -36,7 +36,7 @@ class DPSRM(Stochastic):
 
     first_batch: int | None = None
     difference_clip: float | None = None
-    momentum: float = 0.1
+    momentum: float = 0.2
     reach: float | None = None
 
     name: ClassVar[str] = "dp-srm"
@@ -50,9 +50,8 @@ class DPSRM(Stochastic):
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         self._check_budget(budget)
-        batch, rounds = self._sizes(problem)
-        batch, rounds = min(batch, problem.n - 1), max(rounds, 2)
-        clip = self._clip(problem)
+        batch, rounds = self._sizes(problem, budget)
+        batch, clip = min(batch, problem.n - 1), self._clip(problem)
         difference = math.inf if not self.private else float(self.difference_clip or DIFFERENCE * self.momentum * clip)
         facts = (problem.n, self.sampling, budget.adjacency)
         first, ratio = self._first(problem.n, batch, clip, difference)
@@ -65,13 +64,17 @@ class DPSRM(Stochastic):
                 return GaussianGradient(1, ratio * sd), later
             return SampledGradient(1, ratio * sd, first, *facts), later
 
-        noise = releases(least_noise(releases, budget, noise_guess(budget, rounds, batch / problem.n)))
+        guess = noise_guess(budget, rounds, batch / problem.n, self.sampling)
+        noise = releases(least_noise(releases, budget, guess))
+        sd = 0.0
+        if self.private:  # of all that one answer adds to the moves, a part in every round to come
+            total = momentum_clip(clip, difference, self.momentum) / self.momentum
+            sd = noise[-1].multiplier * gradient_sensitivity(total, batch, budget.adjacency)
         settings = {
-            **self._settings(batch, rounds, clip),
+            **self._settings(problem, batch, rounds, sd),
             "first_batch": first,
             "difference_clip": difference if math.isfinite(difference) else "none",
             "momentum": self.momentum,
-            "step": self._step(problem, budget, rounds),
             "reach": self.reach or "none",
         }
         return Plan(self.name, problem, budget, noise, settings, notes=self._notes())
@@ -141,7 +144,7 @@ class STORM(DPSRM):
         return 1.0
 
 
-DIFFERENCE = 0.1
+DIFFERENCE = 0.05
 """The clip of a row's change, over that of its part in the momentum."""
 
 

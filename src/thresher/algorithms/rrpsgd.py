@@ -23,8 +23,5 @@ class RRPSGD(Stochastic):
 
     name: ClassVar[str] = "rrpsgd"
 
-    def _default_passes(self) -> float:
-        return 1.0
-
     def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
         return {**state, "theta": state["theta"] - vault.plan.settings["step"] * gradient}

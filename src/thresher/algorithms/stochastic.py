@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from thresher.accounting import gaussian_mu
 from thresher.algorithms.defaults import between_classes, check_positive, check_rounds, typical_margin
 from thresher.budget import Budget
+from thresher.clipping import gradient_sensitivity
 from thresher.plan import Plan, Problem
 from thresher.releases import GaussianGradient, Release, SampledGradient
 from thresher.subsampling import Sampling
@@ -24,11 +25,12 @@ State = dict[str, Any]
 """Where a run stands: "t", "theta" and what else the method carries along. Arrays and numbers, so it can be saved."""
 
 Output = Literal["average", "last", "random"]
-"""What is handed over: the mean of the later half of the iterates, the last one, or one of them, all alike."""
+"""What is handed over: the mean of the last quarter of the iterates, the last one, or one of them, all alike."""
 
-ROUNDS_PER_PASS = 20
-TRAVEL = 0.9
-"""How far a run may go: the noise gathered on the way, in margins of a row at its bound, over a typical margin."""
+FEWEST_ROUNDS, MOST_ROUNDS = 100, 1000
+TRAVEL = 0.75
+"""How far a run may go: half the sd of the noise it gathers in the margin of a row at its bound, over a typical margin.
+This and the other constants were found on a9a, ijcnn1, adult, Covertype, KDDCup99 and MNIST."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,16 @@ class Stochastic:
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         self._check_budget(budget)
-        batch, rounds = self._sizes(problem)
-        clip = self._clip(problem)
+        batch, rounds = self._sizes(problem, budget)
         release: Release = (
             GaussianGradient.calibrated(budget, rounds)
             if batch == problem.n
             else SampledGradient.calibrated(budget, rounds, batch, problem.n, self.sampling)
         )
-        settings = {**self._settings(batch, rounds, clip), "step": self._step(problem, budget, rounds)}
-        return Plan(self.name, problem, budget, (release,), {**settings, **self._extra(problem)}, notes=self._notes())
+        clip = self._clip(problem)
+        sd = release.multiplier * gradient_sensitivity(clip, batch, budget.adjacency) if self.private else 0.0
+        settings = {**self._settings(problem, batch, rounds, sd), **self._extra(problem)}
+        return Plan(self.name, problem, budget, (release,), settings, notes=self._notes())
 
     def _check_budget(self, budget: Budget) -> None:
         if budget.private and not self.private:
@@ -80,31 +83,55 @@ class Stochastic:
                 "epsilon=float('inf') for a non-private baseline, or an algorithm whose name begins with 'dp-'"
             )
 
-    def _sizes(self, problem: Problem) -> tuple[int, int]:
-        """The batch size and the number of rounds."""
-        batch = min(self.batch or self._default_batch(problem.n), problem.n)
-        return batch, max(1, round((self.passes or self._default_passes()) * problem.n / batch))
-
-    def _default_batch(self, n: int) -> int:
-        return max(1, n // ROUNDS_PER_PASS)
+    def _sizes(self, problem: Problem, budget: Budget) -> tuple[int, int]:
+        """The expected batch size and the number of rounds."""
+        passes = self.passes or self._default_passes()
+        if self.batch is not None:
+            batch = min(self.batch, problem.n)
+            return batch, max(2, round(passes * problem.n / batch))
+        rounds = self._default_rounds(problem, budget)
+        return min(max(1, int(passes * problem.n / rounds)), problem.n), rounds
 
     def _default_passes(self) -> float:
         return 5.0
+
+    def _default_rounds(self, problem: Problem, budget: Budget) -> int:
+        """As many as the longest stable steps take to go as far as the noise of all rows in every round would allow."""
+        mu = gaussian_mu(budget.epsilon, budget.delta)
+        noise = budget.adjacency.contributions * residual_bound(problem) / (problem.n * mu)
+        needed = 2 * TRAVEL * typical_margin(problem) / noise / (self._longest_step() / problem.curvature)
+        return math.ceil(min(max(needed, FEWEST_ROUNDS), MOST_ROUNDS))
 
     def _clip(self, problem: Problem) -> float:
         if not self.private:
             return math.inf
         return float(self.clip or residual_bound(problem) * problem.row_norm)
 
-    def _settings(self, batch: int, rounds: int, clip: float) -> dict[str, Any]:
-        limit = clip if math.isfinite(clip) else "none"  # JSON knows no infinity
-        return {"rounds": rounds, "batch": batch, "clip": limit, "sampling": self.sampling, "output": self.output}
+    def _settings(self, problem: Problem, batch: int, rounds: int, sd: float) -> dict[str, Any]:
+        clip = self._clip(problem)
+        return {
+            "rounds": rounds,
+            "batch": batch,
+            "clip": clip if math.isfinite(clip) else "none",  # JSON knows no infinity
+            "sampling": "none" if batch == problem.n else self.sampling,
+            "step": self.step or self._step(problem, rounds, sd),
+            "output": self.output,
+        }
 
-    def _step(self, problem: Problem, budget: Budget, rounds: int) -> float:
-        return self.step or default_step(problem, budget, rounds, self._longest_step())
+    def _step(self, problem: Problem, rounds: int, sd: float) -> float:
+        """The longest step that is stable and with which the noise gathered on the way stays in proportion.
+
+        T steps of length eta along gradients with noise of this sd gather noise of sd eta sqrt(T) sd per coordinate,
+        which a row at its bound turns into its margin. That is in proportion to a typical margin, whatever the batches
+        and however many rounds: a public rule.
+        """
+        stable = self._longest_step() / (problem.curvature * problem.row_norm**2)
+        if sd == 0:
+            return stable
+        return min(2 * TRAVEL * typical_margin(problem) / (problem.row_norm * sd * math.sqrt(rounds)), stable)
 
     def _longest_step(self) -> float:
-        """In units of 1/curvature."""
+        """In units of 1/curvature of rows at their bound."""
         return 1.0
 
     def _extra(self, problem: Problem) -> dict[str, Any]:
@@ -112,7 +139,7 @@ class Stochastic:
 
     def _notes(self) -> tuple[str, ...]:
         return {
-            "average": ("the model is the mean of the later half of the iterates",),
+            "average": ("the model is the mean of the last quarter of the iterates",),
             "last": ("the model is the last iterate",),
             "random": ("the model is one of the iterates, drawn uniformly at random",),
         }[self.output]
@@ -157,27 +184,17 @@ class Stochastic:
         """The state with what will be handed over brought up to date."""
         if self.output == "random" and state["t"] == state["keep_at"]:
             return {**state, "kept": state["theta"]}
-        later = state["t"] - plan.settings["rounds"] // 2
+        later = state["t"] - plan.settings["rounds"] * 3 // 4
         if self.output == "average" and later > 0:
             return {**state, "kept": state["kept"] + (state["theta"] - state["kept"]) / later}
         return state
 
 
-def default_step(problem: Problem, budget: Budget, rounds: int, longest: float) -> float:
-    """The step with which the noise gathered in ``rounds`` stays in proportion, if the loss's curvature allows it.
-
-    T steps of length eta gather noise of sd about 2 eta T clip / (n mu) per coordinate, whatever the batches; a row at
-    its bound turns that into its margin. So eta T is a public function of n, mu and the bounds, not of the data.
-    """
-    curvature = problem.curvature * problem.row_norm**2
-    mu = gaussian_mu(budget.epsilon, budget.delta)
-    travel = TRAVEL * typical_margin(problem) * problem.n * mu / residual_bound(problem)
-    return min(travel / rounds / problem.row_norm**2, longest / curvature)
-
-
 def residual_bound(problem: Problem) -> float:
-    """Where the residuals of rows at their bound are clipped: 0.6 for classes, a fifth of the target's bound."""
-    return 0.6 if problem.classifies else problem.target_radius / 5
+    """Where the residuals of rows at their bound are clipped: 0.6 for two classes, 0.5 for more, or R/5 for numbers."""
+    if not problem.classifies:
+        return problem.target_radius / 5
+    return 0.6 if problem.outputs == 1 else 0.5
 
 
 def typical_coefficient(problem: Problem) -> float:

@@ -128,7 +128,7 @@ class SparseEngine:
         return SparseEngine(values, rows, starts, self._n)
 
     def by_rows(self) -> SparseRows:
-        return SparseRows(self._stored().tocsr().astype(np.float64, copy=False), self._constant)
+        return SparseRows.of(self._stored().tocsr(), self._constant)
 
     def parts(self, labels: NDArray[np.intp], count: int) -> Iterator[Any]:
         rows = self.matrix().tocsr()

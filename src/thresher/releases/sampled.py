@@ -69,7 +69,7 @@ class SampledRelease(Release):
     def calibrated(cls, budget: Budget, times: int, batch: int, population: int, sampling: Sampling) -> Self:
         """``times`` uses that together take the budget."""
         facts = (batch, population, sampling, budget.adjacency)
-        guess = noise_guess(budget, times, batch / population)
+        guess = noise_guess(budget, times, batch / population, sampling)
         return cls(times, least_noise(lambda sd: (cls(times, sd, *facts),), budget, guess), *facts)
 
 
@@ -91,11 +91,14 @@ class SampledMomentum(SampledRelease):
     question: ClassVar[str] = "sampled momentum"
 
 
-def noise_guess(budget: Budget, times: int, rate: float) -> float:
+def noise_guess(budget: Budget, times: int, rate: float, sampling: Sampling) -> float:
     """Where to look for the noise multiplier of so many releases at this rate."""
-    return (
-        poisson_sd(times, rate, budget.adjacency, gaussian_mu(budget.epsilon, budget.delta)) if budget.private else 0.0
-    )
+    if not budget.private:
+        return 0.0
+    mu = gaussian_mu(budget.epsilon, budget.delta)
+    if sampling == "fixed":  # about twice as loose, as if one row were added
+        return poisson_sd(times, rate, Adjacency.ADD_REMOVE, mu / 2)
+    return poisson_sd(times, rate, budget.adjacency, mu)
 
 
 def least_noise(releases: Callable[[float], tuple[Release, ...]], budget: Budget, guess: float) -> float:

@@ -24,7 +24,7 @@ class Batches(Rows):
         clip = float(clip)
         self._charge("sampled gradient", release, clip, theta)
         batch, rows = self._drawn(release)
-        residuals = clip_residuals(self._batch_residuals(batch, rows, theta), self._batch_limits(rows, clip))
+        residuals = clip_residuals(self._batch_residuals(batch, rows, theta), self._limits(clip)[rows])
         return self._noised_sum(batch, residuals, release, clip)
 
     def sampled_momentum(
@@ -40,8 +40,9 @@ class Batches(Rows):
         self._charge("sampled momentum", release, total, theta)
         batch, rows = self._drawn(release)
         now, then = (self._batch_residuals(batch, rows, at) for at in (theta, before))
-        residuals = (1 - momentum) * clip_residuals(now - then, self._batch_limits(rows, difference_clip))
-        residuals += momentum * clip_residuals(now, self._batch_limits(rows, clip))
+        # the clip of differences may follow the moves, so its limits are worked out for the batch alone
+        residuals = (1 - momentum) * clip_residuals(now - then, self._limits_of(self._norms()[rows], difference_clip))
+        residuals += momentum * clip_residuals(now, self._limits(clip)[rows])
         return self._noised_sum(batch, residuals, release, total)
 
     def whole_number(self, below: int) -> int:
@@ -59,9 +60,6 @@ class Batches(Rows):
         with np.errstate(over="ignore", invalid="ignore"):
             margins = batch.product(self.problem.by_column(theta))
         return self._residuals(margins, rows)
-
-    def _batch_limits(self, rows: Indices, clip: float) -> Floats:
-        return self._limits_of(self._norms()[rows], clip)
 
     def _noised_sum(self, batch: Batch, residuals: Floats, release: Release, clip: float) -> Floats:
         assert isinstance(release, (SampledGradient, SampledMomentum))  # noqa: S101

@@ -17,7 +17,7 @@ from thresher.losses import loss_of
 from thresher.partitions import applied
 from thresher.plan import Plan
 from thresher.randomness import NoiseSource
-from thresher.releases import Release
+from thresher.releases import Release, ZCDPFilter
 from thresher.vaults.vault import Vault
 
 __all__ = ["ROUND_OFF", "Rows", "clip_residuals", "margins_of"]
@@ -44,13 +44,10 @@ class Rows(Vault):
     def __init__(
         self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
     ) -> None:
-        for release in plan.releases:
-            if noise.hardened and release.noise not in EXACTLY_SAMPLED:
-                raise ValueError(
-                    f"hardened=True has no exact sampler for {release.noise} noise, which {plan.algorithm} needs; "
-                    "use another algorithm or noise, or hardened=False"
-                )
         super().__init__(plan, noise, watch)
+        for release in plan.releases:
+            if not isinstance(release, ZCDPFilter):  # what that lets pass is checked when it is asked
+                self._check_sampler(release)
         self._views: list[Self] = []
         self._loss = loss_of(self.problem.loss, self.problem.measurement)
         rows, targets = self._clipped(X, np.asarray(y, dtype=np.float64))
@@ -89,10 +86,18 @@ class Rows(Vault):
         """Refuse what cannot be answered, then pay; only after this may a row be touched."""
         engine = self._open()
         self._check_question(release, clip, theta)
+        self._check_sampler(release)
         if self.problem.outputs > 1 and question not in OF_SEVERAL_OUTPUTS:
             raise ValueError(f"a {question} is answered for one output at a time; ask one_against_rest(k) instead")
         self._meter.charge(release, question)
         return engine
+
+    def _check_sampler(self, release: Release) -> None:
+        if self._noise.hardened and release.noise not in EXACTLY_SAMPLED:
+            raise ValueError(
+                f"hardened=True has no exact sampler for {release.noise} noise, which {self._plan.algorithm} needs; "
+                "use another algorithm or noise, or hardened=False"
+            )
 
     def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
         """Rows and targets as the public bounds let them in."""
