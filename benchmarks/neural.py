@@ -110,10 +110,9 @@ def print_steps() -> None:
 
 # -- what training reaches --------------------------------------------------------------------------------------
 
-PUBLIC = {"passes": 5.0, "batch": 2048, "clip": 0.1, "step": 40.0, "output": "last"}
-"""The same for both budgets and both algorithms; chosen at epsilon 3 on another seed, by the test error."""
+ALGORITHMS = {"dp-sgd": DPSGD(passes=4), "dp-srm": DPSRM(passes=4)}
+"""Else the defaults, which were found on these digits at epsilon 3 and 1.2 with another seed, by the test error."""
 
-ALGORITHMS = {"dp-sgd": DPSGD(**PUBLIC), "dp-srm": DPSRM(**PUBLIC, difference_clip=0.002)}  # type: ignore[arg-type]
 PRINTED = {("dp-sgd", 1.2): 5.33, ("dp-sgd", 3.0): 3.81, ("dp-srm", 1.2): 4.49, ("dp-srm", 3.0): 3.62}
 SEEDS = (11, 12, 13)
 
@@ -144,21 +143,22 @@ def error_of(algorithm: Any, epsilon: float, seed: int, data: dict[str, torch.Te
     return 100 * float(wrong.float().mean())
 
 
-def print_cnn() -> None:
+def print_cnn(budgets: list[float]) -> None:
     data = digits()
-    print(f"MNIST, delta 1e-5, replace-one, Poisson batches; {len(SEEDS)} seeds; {PUBLIC}")
+    print(f"MNIST, delta 1e-5, replace-one, Poisson batches; {len(SEEDS)} seeds")
     print("| algorithm | epsilon | test error, mean (sd) | printed |", "|---|---|---|---|", sep="\n")
-    for epsilon in (1.2, 3.0):
+    for epsilon in budgets:
         for name, algorithm in ALGORITHMS.items():
             errors = [error_of(algorithm, epsilon, seed, data) for seed in SEEDS]
-            mean, spread = np.mean(errors), np.std(errors, ddof=1)
-            print(f"| {name} | {epsilon} | {mean:.2f} % ({spread:.2f}) | {PRINTED[name, epsilon]} % |", flush=True)
+            found = f"{np.mean(errors):.2f} % ({np.std(errors, ddof=1):.2f})"
+            print(f"| {name} | {epsilon:g} | {found} | {PRINTED[name, epsilon]} % |", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=["steps", "cnn"])
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.2, 3.0], choices=[1.2, 3.0])
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    print_steps() if arguments.part == "steps" else print_cnn()
+    print_steps() if arguments.part == "steps" else print_cnn(arguments.epsilon)

@@ -20,22 +20,23 @@ TRAINERS = (
     "sgd", "lssgd", "storm",
 )  # fmt: skip
 
-PASSES, ROUNDS_PER_PASS = 5.0, 30
+PASSES, ROUNDS_PER_PASS = 5.0, 60
 FULL_ROUNDS = 100.0  # of dp-gd, whose rounds are passes
 CLIP = 0.1  # below most gradients' norms, so that every example counts about alike
-GATHERED = 0.05  # sd of the noise that a parameter gathers in a training: about the size of a weight
-DIFFERENCE = 0.5  # of dp-srm, the clip of an example's change over that of its part in the momentum
+GATHERED = 0.1  # sd of the noise that a parameter gathers in a training: about the size of a weight
+DIFFERENCE = 0.2  # of dp-srm, the clip of an example's change over that of its part in the momentum
 LONGEST = 10.0  # step times clip
 PLAIN_STEP = 0.5  # where nothing is clipped
 
 
 def algorithm_of(optimizer: Any) -> Any:
-    """An algorithm, by its name or as it is; by its name, it hands over the last iterate."""
+    """An algorithm, by its name or as it is."""
     if isinstance(optimizer, str):
         if optimizer not in TRAINERS:
-            raise ValueError(f"optimizer={optimizer!r} must be one of {', '.join(map(repr, TRAINERS))}, or an algorithm")
-        kind: Any = ERM[optimizer]
-        return kind(output="last")
+            raise ValueError(
+                f"optimizer={optimizer!r} must be one of {', '.join(map(repr, TRAINERS))}, or an algorithm"
+            )
+        return ERM[optimizer]()
     if not all(hasattr(optimizer, method) for method in ("plan", "start", "advance", "finish")):
         raise TypeError(
             f"optimizer={optimizer!r} must be a name, such as 'dp-sgd', or an algorithm that advances round by round, "
