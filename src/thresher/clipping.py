@@ -194,6 +194,8 @@ def momentum_clip(clip: float, difference_clip: float, momentum: float) -> float
     """(1-g) C2 + g C1: the l2 norm of a row's part in a recursive momentum g (erratum E-18)."""
     if not 0 <= momentum <= 1:
         raise ValueError(f"momentum={momentum!r} must lie from 0 to 1")
+    if not min(clip, difference_clip) >= 0:  # one below 0 would lower the sum, and with it the noise
+        raise ValueError(f"clip={clip!r} and difference_clip={difference_clip!r} must both be at least 0")
     if momentum == 0:
         return difference_clip
     return clip if momentum == 1 else (1 - momentum) * difference_clip + momentum * clip

@@ -98,8 +98,8 @@ class Stochastic:
     def _default_rounds(self, problem: Problem, budget: Budget) -> int:
         """As many as the longest stable steps take to go as far as the noise of all rows in every round would allow."""
         mu = gaussian_mu(budget.epsilon, budget.delta)
-        noise = budget.adjacency.contributions * residual_bound(problem) / (problem.n * mu)
-        needed = 2 * TRAVEL * typical_margin(problem) / noise / (self._longest_step() / problem.curvature)
+        per_noise = problem.n * mu / (budget.adjacency.contributions * residual_bound(problem))
+        needed = 2 * TRAVEL * typical_margin(problem) * per_noise * problem.curvature / self._longest_step()
         return math.ceil(min(max(needed, FEWEST_ROUNDS), MOST_ROUNDS))
 
     def _clip(self, problem: Problem) -> float:
