@@ -36,7 +36,7 @@ def accuracy(module, X, y):
 
 @pytest.mark.parametrize("optimizer", TRAINERS)
 def test_every_algorithm_trains_a_network(optimizer):
-    """Guessing is right in a third of the cases; the least of 20 runs of each was .93."""
+    """Guessing is right in a third of the cases; of four runs of each algorithm none was below .98."""
     private = optimizer.startswith("dp-")
     budget = BUDGET if private else Budget(math.inf, 1e-5)
     trainer = PrivateTrainer(small_network(), cross_entropy, optimizer, budget)
@@ -65,7 +65,7 @@ def test_a_plan_needs_no_data():
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_certificates_hold_for_every_way_to_draw_batches(sampling, adjacency):
     X, y = some_examples(400)
-    algorithm = DPSGD(passes=2, batch=40, sampling=sampling)
+    algorithm = DPSGD(passes=2, batch=40, clip=1.0, sampling=sampling)
     trainer = PrivateTrainer(perceptron(), cross_entropy, algorithm, Budget(2.0, 1e-5, adjacency))
     if (sampling, adjacency) == ("fixed", "add-remove"):
         with pytest.raises(ValueError, match="replace-one"):
@@ -105,14 +105,16 @@ def test_noise_is_fresh_without_a_random_state_and_modules_are_left_as_they_are(
 
 
 def test_a_loss_is_taken_example_by_example():
-    """A loss that squares the mean of a batch would mix its examples; of single examples it is another loss."""
+    """Means and sums over a batch are the same then, and so is a loss that mixes examples where it is given several."""
     X, y = some_examples(60)
-
-    def loss(outputs, targets):
-        return cross_entropy(outputs, targets) ** 2
-
-    alone = PrivateTrainer(perceptron(), loss, DPSGD(clip=1e-3), BUDGET, random_state=1).fit(X, y)
-    assert alone.certificate_.verify()
+    plain = nn.CrossEntropyLoss(reduction="sum")
+    mixing = lambda outputs, targets: cross_entropy(outputs - outputs.mean(dim=0) + outputs[:1], targets)  # noqa: E731
+    thetas = [
+        flat(trainable(PrivateTrainer(perceptron(), loss, "dp-sgd", BUDGET, random_state=1).fit(X, y).module))
+        for loss in (cross_entropy, plain, mixing)
+    ]
+    np.testing.assert_allclose(thetas[1], thetas[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(thetas[2], thetas[0], rtol=1e-4, atol=1e-5)
 
 
 def test_warnings_are_given():
