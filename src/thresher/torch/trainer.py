@@ -29,7 +29,6 @@ __all__ = ["PrivateTrainer"]
 
 Floats = NDArray[np.float64]
 
-MEMORY = 2**24  # numbers in the per-example gradients of a virtual batch
 STOPS = 100  # checkpoints in a training, so that a kill loses at most one part in so many
 
 
@@ -41,9 +40,9 @@ class PrivateTrainer:
     open takes the rules of :mod:`thresher.torch.defaults`. The module is trained in the mode (train or eval) it is in,
     from the parameters it has, which must not depend on the examples.
 
-    ``virtual_batch`` is how many examples are worked on at a time (None: a rule of the number of parameters). With
-    ``checkpoint``, a file, a training that was stopped goes on where it was (:mod:`thresher.torch.checkpoint`), saved
-    every ``checkpoint_every`` rounds (None: a hundredth of all). ``random_state`` is for tests and research only.
+    ``virtual_batch`` is how many examples are worked on at a time at most. With ``checkpoint``, a file, a training
+    that was stopped goes on where it was (:mod:`thresher.torch.checkpoint`), saved every ``checkpoint_every`` rounds
+    (None: a hundredth of all). ``random_state`` is for tests and research only.
     """
 
     def __init__(
@@ -99,8 +98,7 @@ class PrivateTrainer:
         ):
             found = checkpoint.read(plan) if checkpoint else None
             noise = NoiseSource(self.random_state, stream=found.charged if found else 0)
-            size = self.virtual_batch or max(1, min(256, MEMORY // plan.problem.d))
-            with ModuleVault(examples, module, gradients, plan, noise, watch, size) as vault:
+            with ModuleVault(examples, module, gradients, plan, noise, watch, self.virtual_batch) as vault:
                 theta = self._trained(vault, found, checkpoint)
         certificate = certify(plan, vault.answers, vault.randomness, self._assumptions(len(examples)))
         if not certificate.verify():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +20,7 @@ from thresher.vaults.vault import Vault
 __all__ = ["ModuleVault"]
 
 Floats = NDArray[np.float64]
+MEMORY, MOST = 2**22, 512  # numbers in the gradients that are worked on at a time, and examples; more is slower
 Parts = Callable[[Tensor, Tensor], Floats]
 """What examples, inputs and targets, add to a sum."""
 
@@ -27,8 +29,8 @@ class ModuleVault(Vault):
     """Answers about a module's parameters as one flat vector theta, as other vaults do about coefficients.
 
     ``gradients`` computes on ``module``, whose parameters are set to the theta asked about. Examples are worked on
-    ``virtual_batch`` at a time, which bounds the memory and changes no answer. An example whose part in an answer has
-    no finite norm counts as zero.
+    ``virtual_batch`` at a time at most (None: a rule of the number of parameters), which bounds the memory and changes
+    no answer. An example whose part in an answer has no finite norm counts as zero.
     """
 
     def __init__(
@@ -39,12 +41,12 @@ class ModuleVault(Vault):
         plan: Plan,
         noise: NoiseSource,
         watch: Callable[[], None] = lambda: None,
-        virtual_batch: int = 256,
+        virtual_batch: int | None = None,
     ) -> None:
         super().__init__(plan, noise, watch)
         self._examples: Examples | None = examples
         self._parameters, self._gradients = trainable(module), gradients
-        self._virtual_batch = virtual_batch
+        self._virtual_batch = virtual_batch or max(1, min(MOST, MEMORY // plan.problem.d))
         self._lost = 0
 
     # -- questions ----------------------------------------------------------------------------------------------
@@ -138,8 +140,9 @@ class ModuleVault(Vault):
         if isinstance(release, (SampledGradient, SampledMomentum)):
             rows = self._noise.batch(len(self._examples), release.rate, release.sampling)
         total, device = np.zeros(self.problem.dimension), self._parameters[0].device
-        for at in range(0, len(rows), self._virtual_batch):
-            inputs, targets = self._examples.take(rows[at : at + self._virtual_batch])
+        pieces = math.ceil(len(rows) / self._virtual_batch)
+        for piece in np.array_split(rows, pieces) if pieces else ():
+            inputs, targets = self._examples.take(piece)
             total += parts(inputs.to(device), targets.to(device))
         return total
 
