@@ -84,12 +84,13 @@ def test_arrays_tensors_and_datasets_are_the_same_examples():
     X, y = some_examples(60)
     tensors = torch.from_numpy(X), torch.from_numpy(y)
     found = []
-    for given in ((X, y), tensors, (torch.utils.data.TensorDataset(*tensors),)):
+    doubles = X.astype(np.float64)
+    for given in ((X, y), tensors, (torch.utils.data.TensorDataset(*tensors),), (doubles, y), (X.tolist(), list(y))):
         trainer = PrivateTrainer(perceptron(), cross_entropy, "dp-sgd", BUDGET, random_state=5)
         found.append(flat(trainable(trainer.fit(*given).module)))
         assert "random_state" in " ".join(trainer.certificate_.assumptions)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
 
 
 def test_noise_is_fresh_without_a_random_state_and_modules_are_left_as_they_are():

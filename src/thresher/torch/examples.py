@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import default_collate
 
-__all__ = ["ArrayExamples", "DatasetExamples", "Examples", "examples_of"]
+__all__ = ["ArrayExamples", "DatasetExamples", "Examples", "examples_of", "placed"]
 
 Indices = NDArray[np.int64]
 
@@ -59,8 +59,13 @@ def examples_of(X: Any, y: Any) -> Examples:
     return examples
 
 
+def placed(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """The same where ``like`` is and, if it is no whole number or class, in its precision."""
+    return values.to(like.device, like.dtype if values.is_floating_point() else values.dtype)
+
+
 def _tensor(name: str, values: Any) -> torch.Tensor:
-    tensor = torch.as_tensor(values)
+    tensor = values if isinstance(values, torch.Tensor) else torch.as_tensor(np.asarray(values))
     if tensor.ndim == 0:
         raise ValueError(f"{name} is a single number; give one entry per example")
     if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):

@@ -19,7 +19,7 @@ from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
 from thresher.torch.checkpoint import Checkpoint, Standing, facts_of
 from thresher.torch.defaults import algorithm_of, with_neural_defaults
-from thresher.torch.examples import Examples, examples_of
+from thresher.torch.examples import Examples, examples_of, placed
 from thresher.torch.gradients import Loss, flat, set_flat, trainable
 from thresher.torch.probe import check_parameters, per_example_gradients
 from thresher.torch.problem import ModuleProblem
@@ -83,8 +83,8 @@ class PrivateTrainer:
         plan = self.plan(len(examples))
         module = copy.deepcopy(self.module)  # what a training does to buffers stays with the copy
         inputs, targets = examples.take(np.arange(1))
-        device = trainable(module)[0].device
-        gradients = per_example_gradients(module, self.loss, (inputs[0].to(device), targets[0].to(device)))
+        like = trainable(module)[0]
+        gradients = per_example_gradients(module, self.loss, (placed(inputs[0], like), placed(targets[0], like)))
         _warn_about(plan)
         for name in ("certificate_", "plan_", "algorithm_"):  # an interrupted fit leaves none
             self.__dict__.pop(name, None)

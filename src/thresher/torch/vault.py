@@ -13,7 +13,7 @@ from thresher.clipping import gradient_sensitivity, momentum_clip
 from thresher.plan import Answer, Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import Release, SampledGradient, SampledMomentum
-from thresher.torch.examples import Examples
+from thresher.torch.examples import Examples, placed
 from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_flat, trainable
 from thresher.vaults.vault import Vault
 
@@ -139,11 +139,11 @@ class ModuleVault(Vault):
         rows = np.arange(len(self._examples))
         if isinstance(release, (SampledGradient, SampledMomentum)):
             rows = self._noise.batch(len(self._examples), release.rate, release.sampling)
-        total, device = np.zeros(self.problem.dimension), self._parameters[0].device
+        total, like = np.zeros(self.problem.dimension), self._parameters[0]
         pieces = math.ceil(len(rows) / self._virtual_batch)
         for piece in np.array_split(rows, pieces) if pieces else ():
             inputs, targets = self._examples.take(piece)
-            total += parts(inputs.to(device), targets.to(device))
+            total += parts(placed(inputs, like), placed(targets, like))
         return total
 
     def _at(self, theta: Floats, inputs: Tensor, targets: Tensor) -> list[Tensor]:
