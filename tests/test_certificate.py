@@ -10,9 +10,9 @@ import pytest
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from thresher import SparseRegressor
+from thresher import ERMRegressor, SparseRegressor
 from thresher.accounting import Cost
-from thresher.algorithms import OutputPerturbation
+from thresher.algorithms import DPAGD, DPSGD, DPSRM, OutputPerturbation
 from thresher.certificate import Certificate, combine
 from thresher.preprocessing import PrivateScaler
 from thresher.releases import GaussianGradient, GaussianMinimiser, GumbelQuantile, release_from_dict
@@ -206,3 +206,115 @@ def test_the_releases_of_a_total_can_be_priced_one_by_one(total):
 
 def _never(constant):
     raise AssertionError(constant)
+
+
+# -- random batches and filters -------------------------------------------------------------------------------------
+
+
+def dense(algorithm, **changes):
+    return ERMRegressor(
+        **{"epsilon": 0.5, "feature_bound": 1.0, "target_bound": 2.0, "algorithm": algorithm, **changes}
+    )
+
+
+@pytest.fixture(scope="module")
+def sampled(table):
+    """Two rounds of batches, and of batches of a fixed size; a run that a filter ended."""
+    few = {"batch": 100, "passes": 0.5}
+    fitted = {
+        "poisson": dense(DPSGD(**few)).fit(*table).certificate_,
+        "fixed": dense(DPSGD(**few, sampling="fixed")).fit(*table).certificate_,
+        "momentum": dense(DPSRM(**few, first_batch=50)).fit(*table).certificate_,
+        "filter": dense(DPAGD(splits=5)).fit(*table).certificate_,
+    }
+    return {name: json.loads(certificate.to_json()) for name, certificate in fitted.items()}
+
+
+def changed(record, at=0, *, entry=None, release=None, answer=None, **facts):
+    """A certificate of which a few numbers were changed afterwards."""
+    record = {**json.loads(json.dumps(record)), **facts}
+    listed = record["releases"][at]
+    listed.update(entry or {})
+    listed["release"].update(release or {})
+    for given in listed["answers"]:
+        given.update(answer or {})
+    return Certificate.from_dict(record).verify()
+
+
+@pytest.mark.parametrize("name", ["poisson", "fixed", "momentum", "filter"])
+def test_certificates_of_batches_and_filters_verify_as_they_are(sampled, name):
+    assert changed(sampled[name])
+    assert not changed(sampled[name], epsilon=0.45)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("poisson", {"release": {"batch": 50}}),
+        ("fixed", {"release": {"batch": 50}}),
+        ("momentum", {"at": 1, "release": {"batch": 50}}),
+        ("poisson", {"release": {"population": 2000}}),
+        ("fixed", {"release": {"population": 2000}}),
+        ("poisson", {"n_samples": 2000}),
+        ("fixed", {"release": {"sampling": "poisson"}}),
+        ("poisson", {"release": {"adjacency": "add-remove"}}),
+        ("poisson", {"adjacency": "add-remove"}),
+        ("fixed", {"adjacency": "add-remove", "release": {"adjacency": "add-remove"}}),
+        ("poisson", {"release": {"sd_per_sensitivity": 1e3}}),
+        ("poisson", {"release": {"times": 1}}),
+        ("poisson", {"release": {"kind": "SampledMomentum"}}),
+        ("poisson", {"entry": {"within": "filter"}}),
+        ("momentum", {"entry": {"within": "filter"}}),
+        ("poisson", {"answer": {"sensitivity": 1e-9}}),
+        ("momentum", {"at": 1, "answer": {"clip": 1e3}}),
+    ],
+    ids=str,
+)
+def test_a_batch_that_is_priced_for_less_than_it_was_is_noticed(sampled, name, changes):
+    """Rate, population, sampling, neighbours, noise, count: none can be made cheaper by itself."""
+    assert not changed(sampled[name], **changes)
+
+
+def test_batches_that_pass_as_drawn_independently_say_so_in_the_settings_too(sampled):
+    """What was fixed is listed as Poisson: less than half of the price, but the settings tell."""
+    verdict = changed(sampled["fixed"], release={"sampling": "poisson"})
+    assert verdict.epsilon < 0.5
+    assert any("in another way than the settings say" in problem for problem in verdict.problems)
+
+
+def test_a_filter_covers_what_passed_it_and_nothing_else(sampled):
+    record = sampled["filter"]
+    assert record["releases"][0]["release"]["kind"] == "ZCDPFilter"
+    assert all(entry["within"] == "filter" for entry in record["releases"][1:])
+    rho = record["releases"][0]["release"]["rho"]
+    passed = sum(release_from_dict(entry["release"]).cost().rho for entry in record["releases"][1:])
+    assert 0.5 * rho < passed <= rho
+    assert not changed(record, release={"rho": 0.99 * passed})
+    assert not changed(record, release={"rho": 1.01 * rho})  # costs more than the stated epsilon
+    assert not changed(record, at=1, release={"sd_per_sensitivity": 0.01})
+    assert not changed(record, at=1, release={"times": 10**6})
+    assert not changed(record, at=1, entry={"part": 1})
+
+
+def test_a_filter_does_not_pay_for_itself(sampled):
+    """Listed within itself it would cost nothing, even if nothing else were listed."""
+    record = sampled["filter"]
+    alone = {**record, "releases": record["releases"][:1]}
+    assert changed(alone).epsilon > 0
+    for each in (record, alone):
+        assert not changed(each, entry={"within": "filter"})
+
+
+def test_batches_cannot_be_listed_within_a_filter(sampled):
+    """They have no zCDP that the filter could have counted."""
+    record, stranger = sampled["filter"], sampled["poisson"]["releases"][0]
+    entries = [*record["releases"], {**stranger, "within": "filter"}]
+    assert not changed({**record, "releases": entries})
+
+
+def test_batches_and_filters_add_up(sampled):
+    fits = [Certificate.from_dict(sampled[name]) for name in ("poisson", "fixed", "filter")]
+    total = combine(*fits)
+    assert total.verify()
+    assert max(fit.epsilon for fit in fits) < total.epsilon <= sum(fit.epsilon for fit in fits)
+    assert not changed(json.loads(total.to_json()), at=1, release={"sampling": "poisson"})

@@ -160,3 +160,24 @@ def test_rows_are_told_apart_and_the_margins_are_left_alone():
 def test_residuals_clipped_together_are_the_gradient_of_nothing_and_say_so():
     with pytest.raises(NotImplementedError, match="the gradient of no function"):
         Multinomial().clipped_value(np.zeros((1, 2)), np.eye(2)[[0]], np.ones(1))
+
+
+# -- values ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", MARGINAL)
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_the_value_is_the_loss_without_a_clip(loss, data):
+    margin, target = data.draw(MARGINS), data.draw(TARGETS[loss])
+    found = float(LOSSES[loss].value(np.array([margin]), np.array([target]))[0])
+    assert found == pytest.approx(value(loss, margin, target, math.inf), rel=1e-9, abs=1e-12)
+    assert found >= 0
+
+
+def test_the_multinomial_value_is_minus_the_log_probability_of_the_class():
+    rng = np.random.default_rng(0)
+    margins, labels = rng.normal(size=(20, 4)), np.eye(4)[rng.integers(4, size=20)]
+    expected = -np.log(np.sum(softmax(margins, axis=1) * labels, axis=1))
+    np.testing.assert_allclose(Multinomial().value(margins, labels), expected, rtol=1e-12)
+    assert np.all(np.isfinite(Multinomial().value(np.array([[np.inf, 0.0], [-np.inf, np.nan]]), np.eye(2))))

@@ -17,7 +17,15 @@ from thresher.accounting import Cost, gaussian_epsilon
 from thresher.budget import Budget, BudgetExceeded
 from thresher.clipping import Bounds, clip_rows
 from thresher.plan import Answer, Meter, Plan, Problem
-from thresher.releases import ExactRelease, GaussianGradient, GaussianMinimiser, L2LaplaceMinimiser
+from thresher.releases import (
+    ExactRelease,
+    GaussianGradient,
+    GaussianMinimiser,
+    GumbelSelection,
+    L2LaplaceMinimiser,
+    SampledGradient,
+    ZCDPFilter,
+)
 
 BUDGET = Budget(1.0, 1e-6)
 BOUNDS = Bounds(feature=1.0, target=(-1.0, 1.0))
@@ -516,3 +524,71 @@ def test_a_meter_counts_what_was_paid_for_given_or_not():
     with pytest.raises(BudgetExceeded):
         meter.charge(release, "moments")
     assert (meter.charged, len(meter.answers)) == (2, 1)
+
+
+# -- filters --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def capped():
+    return Meter(plan(ZCDPFilter(1, 0.02)))
+
+
+def test_a_filter_lets_any_priced_release_pass_until_its_cap(capped):
+    first, second = GaussianGradient.for_rho(0.012), GumbelSelection.for_rho(0.007)
+    capped.charge(first, "gradient")
+    capped.charge(second, "selection")
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded, match="used up but for less than"):
+            capped.charge(GaussianGradient.for_rho(0.002), "gradient")
+    capped.charge(GaussianGradient.for_rho(0.0009), "gradient")
+
+
+def test_many_small_releases_never_add_up_to_more_than_the_cap(capped):
+    small = GaussianGradient.for_rho(0.02 / 997)
+    spend(capped, small, 996)
+    capped.charge(GaussianGradient.for_rho(0.02 / 998), "gradient")
+    with pytest.raises(BudgetExceeded):
+        capped.charge(GaussianGradient.for_rho(0.02 / 997 - 0.02 / 998 + 1e-12), "gradient")
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        GaussianGradient(1, 0.0),
+        ExactRelease(1, "gradient"),
+        GaussianGradient(2, 100.0),
+        SampledGradient(1, 100.0, 1, 10, "poisson", "replace-one"),
+        SampledGradient(1, 100.0, 1, 10, "fixed", "replace-one"),
+    ],
+    ids=["no noise", "exact", "more than one use", "poisson batch", "fixed batch"],
+)
+def test_a_filter_refuses_what_has_no_price_in_zcdp(capped, release):
+    with pytest.raises(BudgetExceeded, match="not in the plan"):
+        capped.charge(release, release.question)
+
+
+def test_a_filter_does_not_pay_for_look_alikes(capped):
+    with pytest.raises(BudgetExceeded, match="not in the plan"):
+        capped.charge(FreeGradient(1, 1.0), "gradient")
+
+
+def test_a_release_within_a_filter_pays_for_its_own_question_and_a_refusal_costs_nothing(capped):
+    release = GaussianGradient.for_rho(0.02 * (1 - 1e-9))
+    with pytest.raises(BudgetExceeded, match="pays for a gradient, not for a selection"):
+        capped.charge(release, "selection")
+    capped.charge(release, "gradient")
+
+
+def test_a_filter_itself_answers_nothing(capped):
+    with pytest.raises(BudgetExceeded, match="not in the plan"):
+        capped.charge(ZCDPFilter(1, 0.02), "any")
+
+
+def test_equal_answers_share_their_room():
+    meter = Meter(plan(GaussianGradient.calibrated(BUDGET, 3)))
+    answers = [Answer(GaussianGradient(3, 1.0), 0.5, 0.1, 0.1) for _ in range(3)]
+    for answer in answers:
+        meter.record(answer)
+    assert meter.answers == tuple(answers)
+    assert len(set(map(id, meter.answers))) == 1

@@ -35,6 +35,9 @@ Floats = NDArray[np.float64]
 ORDERS: Floats = np.union1d(1 + np.geomspace(1e-3, 1e5, 400), EXACT_ORDERS)
 """The Renyi orders on which mixed plans are composed; any finite set of orders gives a valid bound."""
 
+MOST_CONVOLVED = 60.0
+"""The largest epsilon for which privacy losses are convolved: beyond, their range fills the memory."""
+
 _SQRT2 = math.sqrt(2)
 
 
@@ -228,14 +231,15 @@ class Cost:
             return (math.inf if self.sampled else self.pure), "pure composition"
         if not self.sampled:
             return _best(self._proofs(delta))
-        proofs: dict[str, float] = {}
-        if delta >= 2 * LEAST_DELTA and math.isinf(self.mu_squared):  # basic composition: epsilons and deltas add up
+        curves = [np.asarray(self.rdp), *(poisson_rdp(part, ORDERS) for part in self.sampled)]
+        proofs = {"RDP": rdp_epsilon(ORDERS, np.sum(curves, axis=0), delta)}
+        if proofs["RDP"] > MOST_CONVOLVED:
+            return _best(proofs)
+        if math.isfinite(self.mu_squared) and delta >= LEAST_DELTA:
+            proofs["privacy loss distributions"] = poisson_epsilon(self.sampled, self.mu_squared, delta)
+        elif delta >= 2 * LEAST_DELTA:  # basic composition: epsilons and deltas add up
             rest, method = _best(self._proofs(delta / 2))
             proofs[f"privacy loss distributions, and {method}"] = poisson_epsilon(self.sampled, 0.0, delta / 2) + rest
-        elif delta >= LEAST_DELTA and math.isfinite(self.mu_squared):
-            return poisson_epsilon(self.sampled, self.mu_squared, delta), "privacy loss distributions"
-        curves = [np.asarray(self.rdp), *(poisson_rdp(part, ORDERS) for part in self.sampled)]
-        proofs["RDP"] = rdp_epsilon(ORDERS, np.sum(curves, axis=0), delta)
         return _best(proofs)
 
     def _proofs(self, delta: float) -> dict[str, float]:

@@ -25,7 +25,7 @@ from thresher.clipping import (
     report_sensitivity,
 )
 from thresher.plan import Answer, Plan, Trust
-from thresher.releases import Release, SampledGradient, SampledMomentum, ZCDPFilter, release_from_dict
+from thresher.releases import Release, SampledRelease, ZCDPFilter, release_from_dict
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 
@@ -202,7 +202,7 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         composition=f"epsilon={cost:.6g} at delta={budget.delta:.6g} by {method}",
         releases=tuple(_entries(plan, answers)),
         bounds=problem.enforced,
-        settings=dict(plan.settings),
+        settings={**plan.settings, **problem.public_choices},
         assumptions=assumptions,
         notes=notes,
         randomness=randomness,
@@ -330,7 +330,8 @@ def _problems_of_filters(entries: list[tuple[int, Release, bool]]) -> list[str]:
     """Caps that were crossed: of each part, the zCDP that the filter let pass must not exceed the filter's."""
     problems = []
     for part in {part for part, _, _ in entries}:
-        caps = math.fsum(r.rho for at, r, _ in entries if at == part and isinstance(r, ZCDPFilter))
+        # a filter within a filter would be paid for by itself
+        caps = math.fsum(r.rho for at, r, within in entries if at == part and isinstance(r, ZCDPFilter) and not within)
         costs = [r.cost() for at, r, within in entries if at == part and within]
         passed = math.fsum(math.inf if cost.sampled else cost.rho for cost in costs)  # batches have no zCDP
         if not passed <= caps:
@@ -344,10 +345,12 @@ def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: C
     problems = []
     if not all(is_whole(count) and count > 0 for count in counts) or sum(counts) > release.times:
         problems.append(f"{release!r} pays for {release.times} answers; listed are {counts}")
-    if isinstance(release, (SampledGradient, SampledMomentum)) and (
+    if isinstance(release, SampledRelease) and (
         release.adjacency != certificate.adjacency or release.population != certificate.n_samples
     ):
         problems.append(f"{release!r} is priced for other neighbours or another number of rows than the certificate's")
+    if isinstance(release, SampledRelease) and release.sampling != certificate.settings.get("sampling"):
+        problems.append(f"{release!r} draws batches in another way than the settings say")
     if release.multiplier == 0:
         return problems
     for answer in answers:
@@ -366,7 +369,7 @@ def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: C
 
 def _least_sensitivity(release: Release, clip: float, certificate: Certificate) -> float:
     question, n, adjacency = release.question, certificate.n_samples, Adjacency(certificate.adjacency)
-    if isinstance(release, (SampledGradient, SampledMomentum)):
+    if isinstance(release, SampledRelease):
         return gradient_sensitivity(clip, release.batch, adjacency)
     if question in ("quantile", "votes"):
         return 1.0  # one row moves one rank, or one block's vote, for either adjacency

@@ -19,7 +19,7 @@ from thresher.clipping import Bounds
 from thresher.losses import LOSSES
 from thresher.measurements import LINEAR, Measurement
 from thresher.penalties import NO_PENALTY, Penalty
-from thresher.releases import Release, SampledGradient, SampledMomentum, ZCDPFilter, is_priced_here
+from thresher.releases import Release, SampledRelease, ZCDPFilter, is_priced_here
 
 __all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem", "Trust"]
 
@@ -153,6 +153,11 @@ class Problem:
         """The bounds, as certificates list them."""
         return {**asdict(self.bounds), "row_norm": self.row_norm, "intercept_column": self.intercept_column}
 
+    @property
+    def public_choices(self) -> dict[str, Any]:
+        """What else certificates list: choices that cost no privacy but shape the model."""
+        return {"penalty": asdict(self.penalty)} if self.penalty.strength else {}
+
     def penalty_gradient(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """That of the penalty, which leaves intercepts alone."""
         gradient = np.zeros_like(theta)
@@ -197,7 +202,7 @@ class Plan:
         for release in self.releases:
             if not is_priced_here(release):
                 raise TypeError(f"{release!r} is not a release priced by thresher.releases, so it cannot be planned")
-            if isinstance(release, (SampledGradient, SampledMomentum)) and (
+            if isinstance(release, SampledRelease) and (
                 release.adjacency != self.budget.adjacency or release.population != self.problem.n
             ):
                 raise ValueError(
@@ -278,7 +283,7 @@ class Meter:
         """The zCDP of a release that only the filter can pay for; None for one that the plan lists."""
         if is_priced_here(release) and release in self._left:
             return None
-        cost = release.cost() if is_priced_here(release) else None
+        cost = release.cost() if is_priced_here(release) and not isinstance(release, ZCDPFilter) else None
         if self._rho_left == 0 or cost is None or cost.sampled or release.times != 1 or math.isinf(cost.rho):
             raise BudgetExceeded(f"{release!r} is not in the plan; nothing was answered")
         return cost.rho

@@ -12,10 +12,14 @@ from thresher.audit.broken import (
     QuietNoise,
     QuietReports,
     Rerun,
+    ReusedBatch,
+    SwappedClips,
     Twice,
     Unbounded,
     Unclipped,
     UnclippedLabels,
+    WholeBatch,
+    WrongSign,
     quieter,
 )
 from thresher.audit.questions import QUESTIONS
@@ -27,13 +31,13 @@ from thresher.randomness import NoiseSource
 from thresher.releases import ExactRelease
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault
 
-CHOICES = ["selection", "votes", "quantile", "vertex"]
+CHOICES = ["selection", "votes", "quantile", "vertex", "step-length"]
 NUMBERS = ["gradient", "restricted-gradient", "moments", "gram", "minimiser", "pure-minimiser", "labels"]
 
 
 def vault_of(kind, name, *, noise=None, rows="second"):
     question = QUESTIONS[name]
-    plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5))
+    plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5, question.pair.adjacency))
     return kind(*getattr(question.pair, rows), plan, noise or NoiseSource(0))
 
 
@@ -212,6 +216,61 @@ def test_broken_copies_answer_numbers_or_choices_they_do_not_break_as_the_sound_
     for kind, name in ((Rerun, "gradient"), (FreeSign, "moments"), (Unclipped, "votes"), (Unclipped, "quantile")):
         sound, broken = (answer_of(each, name, noise=NoiseSource(4)) for each in (CentralVault, kind))
         np.testing.assert_array_equal(np.abs(sound), np.abs(broken))
+
+
+# -- random batches -------------------------------------------------------------------------------------------------
+
+
+def batches_of(kind, name, count=8):
+    with vault_of(kind, name) as vault:
+        return [tuple(np.sort(vault._drawn(QUESTIONS[name].probe.release))) for _ in range(count)]
+
+
+def test_a_whole_batch_holds_every_row_and_a_reused_one_never_changes():
+    assert set(batches_of(WholeBatch, "sampled-gradients")) == {tuple(range(20))}
+    assert len(set(batches_of(ReusedBatch, "fixed-gradient"))) == 1
+    assert len(set(batches_of(CentralVault, "fixed-gradient"))) > 1  # eight equal ones of twenty: chance 1e-9
+
+
+@pytest.mark.parametrize("name", ["sampled-gradient", "sampled-gradients", "fixed-gradient"])
+def test_batches_that_are_broken_are_charged_and_noised_like_the_sound_ones(name):
+    records = []
+    for kind in (CentralVault, WholeBatch, ReusedBatch):
+        with vault_of(kind, name) as vault:
+            QUESTIONS[name].probe.run(vault)
+            records.append(vault.answers)
+            with pytest.raises(RuntimeError, match="used up"):
+                QUESTIONS[name].probe.run(vault)
+    assert records[0] == records[1] == records[2]
+
+
+@pytest.mark.parametrize(
+    ("clip", "difference_clip", "momentum", "ratio"),
+    [(0.05, 0.5, 0.1, 0.095 / 0.455), (1.0, 0.01, 0.01, 0.9901 / 0.0199), (0.3, 0.1, 0.8, 0.14 / 0.26)],
+    ids=["dangerous", "as in the thesis: merely noisy", "dangerous for a large momentum"],
+)
+def test_swapped_clips_have_the_noise_of_the_printed_sum(clip, difference_clip, momentum, ratio):
+    """(1-g) C1 + g C2 over (1-g) C2 + g C1 (erratum E-18): below 1 if (1-2g)(C2 - C1) > 0."""
+    scales = []
+    for kind in (CentralVault, SwappedClips):
+        with vault_of(kind, "sampled-momentum") as vault:
+            release, origin = QUESTIONS["sampled-momentum"].probe.release, vault.problem.origin()
+            vault.sampled_momentum(origin + 1, origin, release, clip, difference_clip, momentum)
+            scales.append(vault.answers[0].scale)
+    assert scales[1] / scales[0] == pytest.approx(ratio, rel=1e-9)
+    assert (ratio < 1) == ((1 - 2 * momentum) * (difference_clip - clip) > 0)
+
+
+def test_the_wrong_sign_hides_the_worst_candidate_far_too_well():
+    """Of 21, one that lies a scale below the others wins with chance e^-20 / 21, not e^-1 / (e^-1 + 20) as with Gumbel
+    noise: 600 choices never show it, where .02 each would in all but e^-11 of tries.
+    """
+    scores = np.append(-1.0, np.zeros(20))
+    with vault_of(WrongSign, "step-length") as broken, vault_of(CentralVault, "step-length") as sound:
+        picks = [[int(v._top(scores, 1, "gumbel", 1.0, 1.0, 0.0)[0][0]) for _ in range(600)] for v in (broken, sound)]
+    assert 0 not in picks[0]
+    assert 0 in picks[1]
+    assert len(set(picks[0])) == 20  # the others share: each is missed with chance e^-30
 
 
 # -- people ---------------------------------------------------------------------------------------------------------

@@ -123,6 +123,13 @@ def class_report(noise):
     return probe, question.pair, Claim(1.0), {"runs": 200}
 
 
+def sampled_gradient(noise):
+    """A gradient of a random half of the rows, priced by its privacy loss distribution, which this pair attains."""
+    question = QUESTIONS["sampled-gradient"]
+    source = HalfNoise if noise < 1 else NoiseSource
+    return Suspect(question.probe, noise=source), question.pair, question.claim, {"runs": 700}
+
+
 TIGHT = {
     "randomised response": randomised_response,
     "laplace": laplace,
@@ -204,6 +211,38 @@ def test_whole_algorithms_at_their_claim_are_flagged_no_more_often_than_stated()
         for seed in range(40)
     )
     assert count <= stats.binom.ppf(0.999, 40, 1 - CONFIDENCE)
+
+
+def test_a_random_batch_at_its_claim_is_flagged_no_more_often_than_stated_and_with_half_of_the_noise_it_is():
+    """10 audits, false alarm rate with fresh seeds 1e-3: a score that knew the batch would be flagged in most. Of five
+    with half of the noise, where the bound is about 1.9 of a claim of 1.4, at least three are flagged.
+    """
+    assert flagged(sampled_gradient, 10) <= stats.binom.ppf(0.999, 10, 1 - CONFIDENCE)
+    assert flagged(sampled_gradient, 5, noise=0.5, start=500) >= 3
+
+
+def one_sided_leak(chance):
+    """Says "second" with this chance if it is, and else nothing: exactly (0, chance)-DP, in one direction only."""
+
+    def answer(X, y, seed):
+        return float(y[0] > 0 and np.random.default_rng(seed).random() < chance)
+
+    return answer
+
+
+def test_a_leak_in_one_direction_is_flagged_beyond_its_delta_and_not_at_it():
+    """Only half of delta is lost where only one data set is ever guessed. 40 audits, false alarm rate 1e-3; of five at
+    a leak of twice delta, at least four are flagged: that half is needed, with all of delta none would be.
+    """
+    pair, counts = replace(ENDS, score=first_value), {}
+    for chance, audits in ((0.1, 40), (0.2, 5)):
+        results = [
+            audit(one_sided_leak(chance), pair, claimed=(0.01, 0.1), runs=800, confidence=CONFIDENCE, random_state=seed)
+            for seed in range(audits)
+        ]
+        counts[chance] = sum(result.violated for result in results)
+    assert counts[0.1] <= stats.binom.ppf(0.999, 40, 1 - CONFIDENCE)
+    assert counts[0.2] >= 4
 
 
 # -- one run --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from thresher.budget import Adjacency, Budget
 from thresher.clipping import Bounds
 from thresher.plan import Problem
 from thresher.randomness import NoiseSource
+from thresher.releases import SampledRelease
 
 BUILT_IN = {
     "mirrored row": pairs.mirrored_row,
@@ -172,18 +173,28 @@ def heard(question, pair=None):
 
 def moved(first, second):
     """How far apart the exact answers are, and the sensitivity on record."""
-    (one,), (other,) = first.said, second.said
+    one, other = first.said[0], second.said[0]
     return float(np.linalg.norm(one.value - other.value)), first.answers[0].sensitivity
 
 
 NUMBERS = ["gradient", "restricted-gradient", "moments", "gram", "minimiser", "labels", "pure-minimiser"]
-CHOICES = ["selection", "votes", "quantile", "vertex", "signed-vertex", "walked-vertex"]
+CHOICES = ["selection", "votes", "quantile", "vertex", "signed-vertex", "walked-vertex", "step-length"]
+BATCHES = [name for name, question in QUESTIONS.items() if isinstance(question.probe.release, SampledRelease)]
 
 
-def test_every_question_is_a_number_or_a_choice_or_the_perturbed_minimiser_or_a_report():
+def test_every_question_is_a_number_or_a_choice_or_of_a_batch_or_the_perturbed_minimiser_or_a_report():
     """Reports are in test_local_witness.py."""
     central = {name for name, question in QUESTIONS.items() if question.probe.trust == "central"}
-    assert {*NUMBERS, *CHOICES, "perturbed-minimiser"} == central
+    assert {*NUMBERS, *CHOICES, *BATCHES, "perturbed-minimiser"} == central
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_sums_over_batches_move_by_their_sensitivity_if_the_row_is_drawn(name):
+    """On average by the rate times that; of a turned row all but the small entry turns."""
+    distance, sensitivity = moved(*heard(QUESTIONS[name]))
+    assert len(BATCHES) == 6
+    assert distance == pytest.approx(QUESTIONS[name].probe.release.rate * sensitivity, rel=1e-3)
+    assert distance <= QUESTIONS[name].probe.release.rate * sensitivity * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -228,7 +239,7 @@ def test_scores_of_choices_move_by_their_sensitivity_in_opposite_directions(name
     assert set(np.sign(moves[~stays])) == {-1.0, 1.0}
 
 
-@pytest.mark.parametrize("name", ["selection", "votes", "vertex"])
+@pytest.mark.parametrize("name", ["selection", "votes", "vertex", "step-length"])
 def test_one_score_rises_while_all_others_fall_or_the_reverse(name):
     signs = np.sign(score_moves(name))
     assert signs[0] == -signs[1]

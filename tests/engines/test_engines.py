@@ -89,3 +89,14 @@ def test_a_sparse_fit_never_holds_anything_near_n_times_d(form):
     finally:
         tracemalloc.stop()
     assert peak < 50e6
+
+
+@pytest.mark.parametrize("drawn", [[], [3], [0, 29, 7, 7, 15], list(range(N))], ids=["none", "one", "some", "all"])
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_a_batch_of_rows_multiplies_like_those_rows(engine, matrix, drawn, outputs):
+    rng, rows = np.random.default_rng(1), np.array(drawn, dtype=np.intp)
+    theta = rng.normal(size=(matrix.shape[1], outputs) if outputs else matrix.shape[1])
+    r = rng.normal(size=(len(rows), outputs) if outputs else len(rows))
+    batch = engine.by_rows().take(rows)
+    np.testing.assert_allclose(batch.product(theta), matrix[rows] @ theta, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(batch.transposed_product(r), matrix[rows].T @ r, rtol=1e-12, atol=1e-12)

@@ -19,6 +19,7 @@ from thresher.releases import (
     GaussianGradient,
     GumbelQuantile,
     GumbelSelection,
+    GumbelStep,
     GumbelVotes,
     LaplaceVertex,
 )
@@ -28,6 +29,7 @@ LOSSES = ["squared", "logistic"]
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
 RANGE = (-1.0, 1.0)
 LEVELS = np.array([0.013, 0.31, 0.77, 1.51, 33.3])
+LENGTHS = np.array([0.0, 0.1, 1.0, 1e3])
 N, D = 12, 5
 
 
@@ -55,10 +57,15 @@ QUESTIONS = {
         "gradient norms", 0.7, LEVELS, theta, release, np.array([3, 1, vault.problem.dimension - 1])
     ),
     "column": lambda vault, release, theta, clip, _: vault.column_quantile(1, 0.4, LEVELS, release),
+    "step length": lambda vault, release, theta, clip, _: vault.step_length(
+        theta, np.linspace(1.0, -1.0, vault.problem.dimension), LENGTHS, release, clip
+    ),
 }
 
 
 def release_for(question, multiplier=1.0, times=1):
+    if question == "step length":
+        return GumbelStep(times, multiplier)
     return GumbelSelection(times, multiplier, picks=2) if question == "selection" else GumbelQuantile(times, multiplier)
 
 

@@ -3,8 +3,9 @@
 The game: a fair coin chooses one of two neighbouring data sets, the mechanism runs on it, and the attacker, who sees
 the outcome, guesses the coin or abstains. Let c and w be the chances of a right and of a wrong guess, E the event on
 which the second data set is guessed and F the one on which the first is. Then 2c = P2(E) + P1(F) and 2w = P1(E) +
-P2(F), and (epsilon, delta)-DP, used in both directions, says c <= e^epsilon w + delta. Everything here follows from
-that line; the events must have been fixed before the runs that are counted.
+P2(F), and (epsilon, delta)-DP, used in both directions, says c <= e^epsilon w + delta; if E or F is empty, in one
+direction, c <= e^epsilon w + delta/2. Everything here follows from that line; the events must have been fixed before
+the runs that are counted.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def proportion_lower(successes: Counts, trials: Counts, error: float) -> Floats:
     return np.where(k > 0, bound, 0.0)
 
 
-def epsilon_lower(right: Counts, wrong: Counts, runs: int, delta: float, confidence: float) -> Floats:
+def epsilon_lower(
+    right: Counts, wrong: Counts, runs: int, delta: float | Floats, confidence: float
+) -> Floats:  # fmt: skip
     """The largest epsilon that the counts disprove at ``delta``, 0 if none.
 
     Given that a guess is made (chance g = c + w) it is right with chance c/g <= (e^epsilon + delta/g) / (1 +
@@ -50,10 +53,10 @@ def epsilon_lower(right: Counts, wrong: Counts, runs: int, delta: float, confide
     """
     right, guesses = np.asarray(right), np.asarray(right) + np.asarray(wrong)
     error = 1 - confidence
-    share = GUESSING_SHARE if delta > 0 else 0.0
+    share = GUESSING_SHARE if np.any(delta) else 0.0
     p = proportion_lower(right, guesses, (1 - share) * error)
     lost: Floats | float = 0.0
-    if delta > 0:
+    if np.any(delta):
         often = proportion_lower(guesses, runs, share * error)
         lost = np.divide(delta, often, out=np.full_like(often, np.inf), where=often > 0)
     with np.errstate(divide="ignore", invalid="ignore"):

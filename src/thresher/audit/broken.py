@@ -11,12 +11,25 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.randomness import NoiseSource
-from thresher.releases import GaussianReport, Release
+from thresher.releases import GaussianReport, Release, SampledRelease
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault
 from thresher.vaults.people import Reporter
 from thresher.walk import Walk
 
-__all__ = ["FreeSign", "QuietLabels", "QuietNoise", "QuietReports", "Rerun", "Twice", "Unclipped", "UnclippedLabels"]
+__all__ = [
+    "FreeSign",
+    "QuietLabels",
+    "QuietNoise",
+    "QuietReports",
+    "Rerun",
+    "ReusedBatch",
+    "SwappedClips",
+    "Twice",
+    "Unclipped",
+    "UnclippedLabels",
+    "WholeBatch",
+    "WrongSign",
+]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -58,6 +71,9 @@ class Unclipped(CentralVault):
     def _mean_gradient(self, engine: Any, margins: Floats, limits: Floats | float) -> Floats:
         return super()._mean_gradient(engine, margins, math.inf)
 
+    def _clipped_losses(self, margins: Floats, clip: float) -> Floats:
+        return super()._clipped_losses(margins, WILDEST * clip)
+
 
 class FreeSign(CentralVault):
     """Publishes exact signs: of every number, or of the vertex on an axis that was chosen privately."""
@@ -87,6 +103,50 @@ class Rerun(CentralVault):
             if scores[chosen].max() == scores.max():
                 break
         return chosen, scale
+
+
+class WrongSign(CentralVault):
+    """Takes one-sided noise off the scores where it should be added, as the code of DP-AGD does (erratum E-26).
+
+    Exponential noise may be added before the largest is chosen: the rest of what is above a threshold has no memory.
+    Taken off, every candidate is ahead of the best with a chance that falls with the number of the others.
+    """
+
+    def _top(
+        self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
+    ) -> tuple[Indices, float]:
+        scale = multiplier * sensitivity
+        taken_off = np.abs(self._noise.laplace(scale, scores.size))
+        return np.array([np.argmax(scores - taken_off)]), scale
+
+
+# -- random batches -------------------------------------------------------------------------------------------------
+
+
+class WholeBatch(CentralVault):
+    """Takes all rows where a random batch of them is paid for."""
+
+    def _drawn(self, release: SampledRelease) -> Indices:
+        return np.arange(len(self._targets))
+
+
+class ReusedBatch(CentralVault):
+    """Draws one batch and keeps it for all answers."""
+
+    def _drawn(self, release: SampledRelease) -> Indices:
+        draw = super()._drawn
+        return self._known("batch", None, lambda: draw(release))  # type: ignore[no-any-return]
+
+
+class SwappedClips(CentralVault):
+    """Adds noise for (1-g) C1 + g C2, as the thesis prints it (erratum E-18).
+
+    That is too little where (1-2g)(C2 - C1) > 0: for a small g, if changes are clipped at more than gradients. With
+    the thesis's own C1 = 1, C2 = g = 0.01 it is 50 times too much, which is safe.
+    """
+
+    def _total_clip(self, clip: float, difference_clip: float, momentum: float) -> float:
+        return super()._total_clip(difference_clip, clip, momentum)
 
 
 # -- the local model ------------------------------------------------------------------------------------------------

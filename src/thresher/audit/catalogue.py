@@ -12,9 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.algorithms import (
+    DPAGD,
+    DPGD,
     DPIGHT,
+    DPLSSGD,
+    DPSGD,
     DPSLKT,
+    DPSRM,
     LDPIHT,
+    RRPSGD,
+    DPAdam,
+    DPLSAdam,
     FrankWolfe,
     LabelLasso,
     LabelLDPIHT,
@@ -31,12 +39,16 @@ from thresher.audit.broken import (
     QuietNoise,
     QuietReports,
     Rerun,
+    ReusedBatch,
+    SwappedClips,
     Twice,
     Unclipped,
     UnclippedLabels,
+    WholeBatch,
+    WrongSign,
 )
 from thresher.audit.claims import Claim
-from thresher.audit.errata import CoordinateLaplace
+from thresher.audit.errata import CANDIDATES, ClippedMean, CoordinateLaplace, NoisyMin
 from thresher.audit.game import AuditResult, Suspect, audit
 from thresher.audit.membership import MembershipResult, membership
 from thresher.audit.pairs import Pair
@@ -92,7 +104,10 @@ class Finding:
 
 def catalogue() -> list[Case]:
     """Algorithms, single questions, formulas as printed, and broken copies of the questions."""
-    return [*_algorithms(), *_local_algorithms(), *_questions(), *_printed(), *_broken(), *_broken_reports()]
+    return [
+        *_algorithms(), *_stochastic_algorithms(), *_local_algorithms(), *_questions(), *_printed(), *_broken(),
+        *_broken_batches(), *_broken_reports(),
+    ]  # fmt: skip
 
 
 def find_cases(name: str) -> list[Case]:
@@ -183,6 +198,29 @@ def _algorithms() -> list[Case]:
     return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 
+def _stochastic_algorithms() -> list[Case]:
+    """A few rounds on half of few rows: small batches of many hide a row so well that counts see nothing."""
+    row, classes = pairs.mirrored_row(n=20), pairs.mirrored_row("logistic", n=20)
+    added, three_classes = pairs.mirrored_row(n=20, adjacency="add-remove"), pairs.mirrored_row("multinomial", n=20)
+    few: dict[str, Any] = {"batch": 10, "passes": 1}
+    cases: list[tuple[Any, Pair, Claim, int]] = [
+        (DPSRM(**few), row, MIXED, 5_000),
+        (DPSRM(**few, first_batch=20), classes, MIXED, 5_000),
+        (DPLSSGD(**few), row, MIXED, 5_000),
+        (DPLSAdam(**few), row, MIXED, 5_000),
+        (DPSGD(**few), row, MIXED, 10_000),
+        (DPSGD(**few), added, MIXED, 10_000),
+        (DPSGD(**few, sampling="fixed"), pairs.crowd(), MIXED, 5_000),
+        (DPSGD(**few), three_classes, MIXED, 5_000),
+        (DPAdam(**few), classes, MIXED, 5_000),
+        (DPGD(passes=5), row, GAUSSIAN, 10_000),
+        (DPAGD(splits=4), row, MIXED, 5_000),
+        (DPAGD(splits=4), classes, MIXED, 5_000),
+        (RRPSGD(passes=2), pairs.mirrored_row(n=2), MIXED, 5_000),
+    ]
+    return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
+
+
 def _local_algorithms() -> list[Case]:
     """One person or two: the attacker sees every report by itself, so a crowd hides nobody. Three columns: no ties."""
     row, person = pairs.mirrored_row(n=2, d=3), pairs.mirrored_row(n=1, d=3)
@@ -208,7 +246,8 @@ def _local_algorithms() -> list[Case]:
 
 
 def _questions() -> list[Case]:
-    more = {"selection": 30_000, "votes": 6_000}  # selection: of all choices, the one that most algorithms rest on
+    # selection: of all choices, the one that most algorithms rest on
+    more = {"selection": 30_000, "votes": 6_000, "sampled-gradients": 4_000}
     cases = [
         Case(name, "question", item.probe, item.pair, item.claim, more.get(name, 10_000))
         for name, item in QUESTIONS.items()
@@ -233,6 +272,7 @@ def _printed() -> list[Case]:
     )
     remark, corollary = DPIGHT(calibration="printed"), DPIGHT(calibration="printed", printed_constant=1.0)
     loose, usual, labels, vector = Claim(10.0, 0.01), Claim(2.0, 0.01), Claim(1.0, 1e-3), Claim(0.5)
+    choice, mean = Claim(0.1), Claim(0.3, 1e-5)
     label_noise = LabelLDPIHT(calibration="printed", noise_bound=0.05)
     n, d = diagonal.first[0].shape
     laplace = CoordinateLaplace(vector.epsilon, gradient_sensitivity(1.0, n, diagonal.adjacency))
@@ -241,6 +281,7 @@ def _printed() -> list[Case]:
         "E-2": _planned_epsilon(corollary, row, usual),
         "E-12": _planned_epsilon(label_noise, ends, labels),
         "E-22": math.sqrt(d) * vector.epsilon,
+        "E-26": (CANDIDATES - 1) * choice.epsilon,
     }
     cases: list[tuple[str, Any, Pair, Claim, int, str]] = [
         ("dp-ight-printed", remark, row, loose, 8_000, "E-1: the variance lacks a factor 2"),
@@ -258,6 +299,14 @@ def _printed() -> list[Case]:
             "coordinate-laplace-printed", laplace, replace(diagonal, score=_AlongDiagonal(1 / (n * math.sqrt(d)))),
             vector, 20_000, "E-22: an l2 sensitivity with independent Laplace noise",
         ),
+        (
+            "dp-agd-printed", NoisyMin(choice.epsilon), pairs.mirrored_row("logistic", 20, 1, 1, "add-remove"), choice,
+            10_000, "E-26: a noisy minimum whose noise has the wrong sign",
+        ),
+        (
+            "dp-lssgd-printed", ClippedMean(mean.epsilon, mean.delta, batch=100, rounds=10),
+            pairs.mirrored_row(n=1000, d=1, sparsity=1), mean, 1_000, "E-20: not rows are clipped, but their mean",
+        ),
     ]  # fmt: skip
     found = []
     for name, target, pair, claim, runs, note in cases:
@@ -273,17 +322,28 @@ def _planned_epsilon(algorithm: Any, pair: Pair, claim: Claim) -> float:
 
 def _broken() -> list[Case]:
     """Each break of the questions it concerns. Free signs of choices are those of vertices of an l1 ball."""
-    quiet = [name for name, item in QUESTIONS.items() if item.probe.trust == "central" and name != "signed-vertex"]
+    others = ("signed-vertex", "sampled-gradients", "few-fixed-gradient")  # broken in other ways
+    quiet = [name for name, item in QUESTIONS.items() if item.probe.trust == "central" and name not in others]
     unclipped = [name for name in quiet if name not in ("votes", "quantile")]
-    choices = ["selection", "votes", "quantile", "vertex", "signed-vertex"]
+    choices = ["selection", "votes", "quantile", "vertex", "signed-vertex", "step-length"]
     signed = ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels", "signed-vertex"]
-    most = dict.fromkeys([*choices, "walked-vertex"], 12_000) | {"pure-minimiser": 8_000}
-    # its price, a Renyi curve, is so much above its cost that 0.7 of the noise costs little more than claimed
-    most["perturbed-minimiser"] = 80_000
+    most = dict.fromkeys([*choices, "walked-vertex"], 12_000) | {"pure-minimiser": 8_000, "step-length": 8_000}
+    # their prices, Renyi curves, are so much above their costs that 0.7 of the noise costs little more than claimed
+    most |= {"perturbed-minimiser": 80_000, "fixed-gradient": 20_000}
     cases = [_broken_case(name, "quiet", {"noise": QuietNoise}, most.get(name, 4_000)) for name in quiet]
-    cases += [_broken_case(name, "unclipped", {"vault": Unclipped}, 1_000) for name in unclipped]
+    cases += [_broken_case(name, "unclipped", {"vault": Unclipped}, 2_000) for name in unclipped]
     cases += [_broken_case(name, "free-sign", {"vault": FreeSign}, 1_000) for name in signed]
     cases += [_broken_case(name, "rerun", {"vault": Rerun}, 1_000) for name in choices]
+    return cases
+
+
+def _broken_batches() -> list[Case]:
+    """Broken copies of random batches; of choices, the one whose noise has the wrong sign."""
+    whole = ["sampled-gradient", "added-gradient", "few-fixed-gradient", "sampled-momentum"]
+    cases = [_broken_case(name, "whole-batch", {"vault": WholeBatch}, 2_000) for name in whole]
+    cases.append(_broken_case("sampled-gradients", "reused-batch", {"vault": ReusedBatch}, 4_000))
+    cases.append(_broken_case("sampled-momentum", "swapped-clips", {"vault": SwappedClips}, 1_000))
+    cases.append(_broken_case("step-length", "wrong-sign", {"vault": WrongSign}, 1_000))
     return cases
 
 

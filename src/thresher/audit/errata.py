@@ -1,7 +1,8 @@
-"""A mechanism of the papers that stands alone here, as its released code draws it."""
+"""Mechanisms of the papers that stand alone here, as their released code draws them."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 
 from thresher.randomness import NoiseSource
 
-__all__ = ["CoordinateLaplace"]
+__all__ = ["CANDIDATES", "ClippedMean", "CoordinateLaplace", "NoisyMin"]
 
 Floats = NDArray[np.float64]
+
+CANDIDATES = 21  # step lengths, 0 included
 
 
 @dataclass(frozen=True)
@@ -29,3 +32,49 @@ class CoordinateLaplace:
         rows = X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
         mean: Floats = rows.mean(axis=0)
         return mean + NoiseSource(seed).laplace(self.sensitivity / self.epsilon, mean.size)
+
+
+@dataclass(frozen=True)
+class NoisyMin:
+    """Of the 21 step lengths of DP-AGD, the one with the least sum of logistic losses, clipped to [0, 1], plus noise.
+
+    A row comes or goes, so no loss falls while another rises, and Exponential(1/epsilon) taken off the losses would be
+    epsilon-DP. The released code adds it: length 0 wins with a chance that one row changes by e^(20 epsilon) (erratum
+    E-26). ``sign`` = -1 is the sound one.
+    """
+
+    epsilon: float
+    sign: float = 1.0
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> int:
+        at = np.linspace(-1e3, 39e3, CANDIDATES)  # a row is right from the first step on, or never again
+        margins = np.clip(X[:, :1], -1, 1) * at
+        losses = np.minimum(np.logaddexp(0.0, (1 - 2 * y[:, None]) * margins), 1.0).sum(axis=0)
+        noise = np.random.default_rng(seed).exponential(1 / self.epsilon, CANDIDATES)
+        return int(np.argmin(losses + self.sign * noise))
+
+
+@dataclass(frozen=True)
+class ClippedMean:
+    """Gradients at 0 of ``rounds`` random batches, each MEAN clipped to [-1, 1], plus N(0, nu^2): DP-LSSGD's code.
+
+    nu^2 = 4 T a / (n^2 epsilon/2) with a = 1 + log(1/delta) / (epsilon/2), as in its five printed noise levels. A row
+    moves a mean by up to 2, not by 2/batch as if rows had been clipped (erratum E-20). Smoothing, which comes after the
+    noise and can be undone, is left out.
+    """
+
+    epsilon: float
+    delta: float
+    batch: int
+    rounds: int
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Floats:
+        rng = np.random.default_rng(seed)
+        batches = [rng.choice(len(y), self.batch, replace=False) for _ in range(self.rounds)]
+        means = [np.clip(-np.mean(X[rows, 0] * y[rows]), -1, 1) for rows in batches]
+        return np.array(means) + rng.normal(0, self.sd(len(y)), self.rounds)
+
+    def sd(self, n: int) -> float:
+        """nu, of n rows."""
+        order = 1 + math.log(1 / self.delta) / (self.epsilon / 2)
+        return math.sqrt(4 * self.rounds * order / (n * n * self.epsilon / 2))

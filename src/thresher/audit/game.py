@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.algorithms import LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_local
+from thresher.algorithms import ERM, LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_erm, resolve_local
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
@@ -68,6 +68,11 @@ class Event:
         second, first = scores >= self.high, scores < self.low
         right = np.sum(second & (coins == 1)) + np.sum(first & (coins == 0))
         return int(right), int(np.sum(second) + np.sum(first) - right)
+
+    @property
+    def directions(self) -> float:
+        """Of the two in which the claim is used, how many: a delta is lost in each."""
+        return float((self.high < math.inf) + (self.low > -math.inf))
 
     def __str__(self) -> str:
         sides = []
@@ -181,7 +186,7 @@ def audit(
     if gaussian:
         lower, mu = gaussian_epsilon_lower(right, counted, claim.delta, confidence)
     else:
-        lower = float(epsilon_lower(right, wrong, counted, claim.delta, confidence))
+        lower = float(epsilon_lower(right, wrong, counted, claim.delta * event.directions / 2, confidence))
     return AuditResult(
         target=title, pair=pair.name, claimed_epsilon=claim.epsilon, delta=claim.delta, epsilon_lower=lower,
         mu_lower=mu, confidence=confidence, event=event, right=right, wrong=wrong, counted=counted, runs=runs,
@@ -298,7 +303,8 @@ def _best_event(coins: Bits, scores: Floats, claim: Claim, confidence: float, ga
     right = len(second) - np.searchsorted(second, highs) + np.searchsorted(first, lows)
     wrong = len(first) - np.searchsorted(first, highs) + np.searchsorted(second, lows)
     strict = 1 - (1 - confidence) / len(lows)
-    best = int(np.argmax(epsilon_lower(right, wrong + 1, len(scores) + 1, claim.delta, strict)))
+    deltas = claim.delta * ((lows > -np.inf) * 0.5 + (highs < np.inf) * 0.5)
+    best = int(np.argmax(epsilon_lower(right, wrong + 1, len(scores) + 1, deltas, strict)))
     return Event(float(lows[best]), float(highs[best]))
 
 
@@ -322,6 +328,8 @@ def suspect_of(target: Any, outputs: int = 1) -> Suspect | None:
         return None
     if name_of(suspect) in LOCAL:
         return replace(suspect, algorithm=resolve_local(algorithm))
+    if isinstance(algorithm, str) and algorithm in ERM:
+        return replace(suspect, algorithm=resolve_erm(algorithm))
     return replace(suspect, algorithm=resolve(algorithm, outputs))
 
 

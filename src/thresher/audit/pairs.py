@@ -23,6 +23,7 @@ __all__ = [
     "Pair",
     "all_ones",
     "ballots",
+    "crowd",
     "full_row",
     "label_ends",
     "leaning",
@@ -31,6 +32,7 @@ __all__ = [
     "orthogonal_rows",
     "ranks",
     "support_flip",
+    "turned_row",
 ]
 
 Floats = NDArray[np.float64]
@@ -138,6 +140,31 @@ def one_rises(loss: str = "squared", n: int = 100, d: int = 8, sparsity: int = 1
     risen = y.copy()
     risen[8] = high
     return Pair(f"one rises, {loss}", (X, y), (X, risen), _problem(n, d, sparsity, loss))
+
+
+def crowd(n: int = 20) -> Pair:
+    """One row as in :func:`mirrored_row`, among others that all have the lowest target.
+
+    A batch of a fixed size that leaves the row out holds one more of the others in its place: with the highest target,
+    the sum moves by a full sensitivity or not at all; with the lowest, it is always the same.
+    """
+    X, low = np.full((n, 1), WILD), np.full(n, -WILD)
+    high = low.copy()
+    high[0] = WILD
+    return Pair("crowd", (X, low), (X, high), _problem(n, 1, 1, "squared"))
+
+
+def turned_row(n: int = 20) -> Pair:
+    """One row, or its negative but for a small second entry.
+
+    When an iterate moves far along the second column, margins rise for both: gradients and their changes both have full
+    length and, but for the small entry, opposite signs. With rows that are each other's negatives changes are equal.
+    """
+    X, y = np.zeros((n, 2)), np.zeros(n)
+    X[0], y[0] = (WILD, 0.01), -WILD
+    turned = X.copy()
+    turned[0, 0] = -WILD
+    return Pair("turned row", (X, y), (turned, y), _problem(n, 2, 1, "squared"))
 
 
 def leaning(loss: str = "squared", n: int = 20) -> Pair:

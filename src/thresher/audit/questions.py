@@ -13,7 +13,7 @@ from thresher.accounting import gaussian_mu
 from thresher.audit import pairs
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
-from thresher.budget import Budget
+from thresher.budget import Adjacency, Budget
 from thresher.plan import Plan, Problem, Trust
 from thresher.polytopes import L1Ball, Polytope
 from thresher.randomisers import Hypercube, Sphere
@@ -28,6 +28,7 @@ from thresher.releases import (
     GaussianRestrictedGradient,
     GumbelQuantile,
     GumbelSelection,
+    GumbelStep,
     GumbelVertex,
     GumbelVotes,
     HypercubeReport,
@@ -36,6 +37,8 @@ from thresher.releases import (
     PerturbedMinimiser,
     PiecewiseReport,
     Release,
+    SampledGradient,
+    SampledMomentum,
     SphereReport,
 )
 from thresher.vaults import CentralVault, LabelVault, LocalVault
@@ -47,6 +50,7 @@ __all__ = ["QUESTIONS", "Probe", "Question"]
 GAUSSIAN_CLAIM = Claim(4.0, 1e-5)
 PURE_CLAIM = Claim(2.0)
 CLIP, RIDGE = 0.5, 10.0  # of a residual; a ridge that keeps every residual clipped
+FAR = 1e3  # where margins of rows at their bounds are wildly wrong
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,22 @@ def _walked_vertex(vault: CentralVault, release: Release) -> Any:
     return vault.vertex(walk, release, ball, CLIP)
 
 
+def _step_length(vault: CentralVault, release: Release) -> Any:
+    """To stay, or one of twenty steps: a row that is badly wrong where it is, or badly wrong everywhere else."""
+    lengths = np.linspace(0.0, 1.0, 21)
+    return vault.step_length(np.array([-FAR]), np.array([-40 * FAR]), lengths, release, clip=1.0)
+
+
+def _sampled_gradient(vault: CentralVault, release: Release) -> Any:
+    return [vault.sampled_gradient(vault.problem.origin(), release, _row_clip(vault)) for _ in range(release.times)]
+
+
+def _sampled_momentum(vault: CentralVault, release: Release) -> Any:
+    """With a long move, and a clip of changes that is the larger one: swapped, the two would need less noise."""
+    theta, before = np.array([0.0, FAR]), vault.problem.origin()
+    return vault.sampled_momentum(theta, before, release, clip=0.05, difference_clip=0.5, momentum=0.1)
+
+
 def _reports(vault: LocalVault, release: Release) -> Any:
     """Two people in two groups, of which both are asked; a person who stood in both would report twice."""
     return [vault.gradient(vault.problem.origin(), release, CLIP) for _ in range(release.times)]
@@ -169,6 +189,30 @@ def _perturbed() -> Question:
     release = PerturbedMinimiser(1, 1 / 1.3, ratio, 1000.0)
     claim = Claim(release.cost().epsilon(0.05)[0], 0.05)
     return Question(Probe("perturbed-minimiser", release, _perturbed_minimiser), pair, claim)
+
+
+def _sampled_questions() -> dict[str, Question]:
+    """Half of the rows with little noise and a large delta, where counts see most; several small batches, where it
+    matters that each is drawn anew.
+
+    Of batches of a fixed size the price, a Renyi curve, is close to the cost only if they are nearly all rows; that
+    they are drawn at all matters only if they are few.
+    """
+    row, added = (pairs.mirrored_row(n=20, d=1, sparsity=1, adjacency=a) for a in ("replace-one", "add-remove"))
+    crowd, turned = pairs.crowd(), pairs.turned_row()
+    replaced, removed = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
+    asked: dict[str, tuple[Any, Callable[..., Any], Pair, float]] = {
+        "sampled-gradient": (SampledGradient(1, 0.5, 10, 20, "poisson", replaced), _sampled_gradient, row, 0.05),
+        "added-gradient": (SampledGradient(1, 0.5, 10, 20, "poisson", removed), _sampled_gradient, added, 0.1),
+        "fixed-gradient": (SampledGradient(1, 0.7, 19, 20, "fixed", replaced), _sampled_gradient, crowd, 0.1),
+        "few-fixed-gradient": (SampledGradient(1, 1.0, 2, 20, "fixed", replaced), _sampled_gradient, crowd, 0.01),
+        "sampled-gradients": (SampledGradient(16, 0.5, 2, 20, "poisson", replaced), _sampled_gradient, row, 0.01),
+        "sampled-momentum": (SampledMomentum(1, 0.5, 10, 20, "poisson", replaced), _sampled_momentum, turned, 0.05),
+    }
+    return {
+        name: Question(Probe(name, release, ask), pair, Claim(release.cost().epsilon(delta)[0], delta))
+        for name, (release, ask, pair, delta) in asked.items()
+    }
 
 
 def _of(pair: Pair) -> Problem:
@@ -198,6 +242,7 @@ def _questions() -> dict[str, Question]:
         "vertex": (_gumbel(GumbelVertex), _vertex, rises),
         "signed-vertex": (_gumbel(GumbelVertex), _signed_vertex, row),
         "walked-vertex": (_gumbel(GumbelVertex), _walked_vertex, pairs.leaning()),
+        "step-length": (_gumbel(GumbelStep), _step_length, pairs.mirrored_row("logistic", n=20, d=1, sparsity=1)),
     }
     found = {
         name: Question(Probe(name, _gaussian(kind, GAUSSIAN_CLAIM), ask), pair, GAUSSIAN_CLAIM)
@@ -206,7 +251,7 @@ def _questions() -> dict[str, Question]:
     found |= {
         name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
     }
-    return {**found, "perturbed-minimiser": _perturbed(), **_local_questions()}
+    return {**found, "perturbed-minimiser": _perturbed(), **_sampled_questions(), **_local_questions()}
 
 
 def _local_questions() -> dict[str, Question]:

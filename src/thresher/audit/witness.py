@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.audit.local_witness import LabelWitness, LocalWitness
+from thresher.audit.mixtures import MOST_ROWS, Mixture, log_sum, mixture_of
 from thresher.audit.script import Said
 from thresher.plan import Plan, Trust
 from thresher.randomness import NoiseSource
-from thresher.releases import Release
+from thresher.releases import Release, SampledRelease
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault
+from thresher.vaults.batches import Residuals
 from thresher.vaults.vault import Vault
 from thresher.walk import Walk
 
@@ -47,6 +49,7 @@ class Witness(CentralVault):
         self._script = None if script is None else iter(script)
         self.said: list[Said] = []
         self._log_likelihoods: list[float] = []  # a list, so that one-against-rest views add to the same
+        self._mixture: Mixture | None = None
 
     @property
     def log_likelihood(self) -> float:
@@ -61,10 +64,46 @@ class Witness(CentralVault):
         else:
             said = next(self._script)
             answer, scale = said.answer, said.scale
+        if self._mixture is not None:
+            self._hear(Said(answer.copy(), scale, self._mixture.expected), self._mixture.log_density(answer, scale))
+            return answer.copy(), scale
         off = answer - value
         size = float(np.linalg.norm(off)) / scale
         self._hear(Said(answer.copy(), scale, value), -size if noise == "l2-laplace" else -size * size / 2)
         return answer.copy(), scale
+
+    def _noised_sum(self, residuals: Residuals, release: Release, clip: float) -> Floats:
+        """The batch stays unknown: the answer is judged by all that may have been drawn."""
+        self._mixture = self._mixture_of(residuals, release)
+        try:
+            return super()._noised_sum(residuals, release, clip)
+        finally:
+            self._mixture = None
+
+    def _drawn(self, release: SampledRelease) -> Indices:
+        return super()._drawn(release) if self._script is None else np.empty(0, dtype=np.intp)
+
+    def _mixture_of(self, residuals: Residuals, release: Any) -> Mixture:
+        rows = np.arange(len(self._targets))
+        if len(rows) > MOST_ROWS:
+            return Mixture.at(release.rate / release.batch * self._batch_sum(residuals, rows))
+        factors = residuals(self._batch(rows), rows)
+
+        def compute() -> Mixture:
+            matter = rows[np.any(factors.reshape(len(rows), -1) != 0, axis=1)]
+            vectors = self._batch(matter).transposed_product(np.eye(len(matter))).T
+            parts = [
+                self.problem.stacked(np.multiply.outer(x, factors[i])) for x, i in zip(vectors, matter, strict=True)
+            ]
+            return mixture_of(np.reshape(parts, (len(matter), self.problem.dimension)), release)
+
+        return self._known(f"mixture {release.sampling} {release.batch}", factors, compute)  # type: ignore[no-any-return]
+
+    def whole_number(self, below: int) -> int:
+        """Has nothing to do with the rows, so that everybody may know it."""
+        number = super().whole_number(below) if self._script is None else int(next(self._script).answer)
+        self._hear(Said(np.array(number)), 0.0)
+        return number
 
     def _top(
         self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
@@ -148,15 +187,15 @@ def log_chance_of_top(chosen: Indices, scores: Floats) -> float:
     others, whose first has rate W: the integral over its arrival t of W e^(-W t) prod_j (1 - e^(-w_j t)).
     """
     if len(chosen) == 1:
-        return float(scores[chosen[0]] - _log_sum(scores))
+        return float(scores[chosen[0]] - log_sum(scores))
     others = np.delete(scores, chosen)
     others = others[others > -np.inf]
     if others.size == 0:
         return 0.0
-    log_rates = scores[chosen] - _log_sum(others)  # in units of W
+    log_rates = scores[chosen] - log_sum(others)  # in units of W
     with np.errstate(over="ignore", divide="ignore"):  # scores far apart: chances of 1, or of 0
         log_terms = LOG_TIMES - TIMES + np.log(-np.expm1(-np.exp(log_rates[:, None] + LOG_TIMES))).sum(axis=0)
-    return float(_log_sum(log_terms) + math.log(LOG_TIMES[1] - LOG_TIMES[0]))
+    return float(log_sum(log_terms) + math.log(LOG_TIMES[1] - LOG_TIMES[0]))
 
 
 def log_chance_of_first(chosen: Indices, scores: Floats) -> float:
@@ -166,10 +205,4 @@ def log_chance_of_first(chosen: Indices, scores: Floats) -> float:
     off = x - scores[:, None]
     below = np.where(off < 0, off - math.log(2), np.log1p(-np.exp(-np.abs(off)) / 2))  # log P[Laplace < off]
     log_terms = below.sum(axis=0) - below[first] - np.abs(off[first]) - math.log(2)
-    return float(_log_sum(log_terms) + math.log(x[1] - x[0]))
-
-
-def _log_sum(logs: Floats) -> float:
-    """log(sum(exp(logs))); SciPy's takes ten times as long for a few numbers, and this is most of a short run."""
-    largest = float(np.max(logs))
-    return largest + math.log(float(np.sum(np.exp(logs - largest)))) if largest > -math.inf else largest
+    return float(log_sum(log_terms) + math.log(x[1] - x[0]))

@@ -15,7 +15,7 @@ from thresher.engines.dense import DenseEngine
 from thresher.engines.sparse import SparseEngine
 from thresher.partitions import Partitions
 
-__all__ = ["Batch", "Engine", "engine_for"]
+__all__ = ["Batch", "ByRows", "Engine", "engine_for"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -36,7 +36,7 @@ from thresher.releases.local import (
     PiecewiseReport,
     SphereReport,
 )
-from thresher.releases.sampled import SampledGradient, SampledMomentum, least_noise, noise_guess
+from thresher.releases.sampled import SampledGradient, SampledMomentum, SampledRelease, least_noise, noise_guess
 
 __all__ = [
     "ClassReport",
@@ -63,6 +63,7 @@ __all__ = [
     "Release",
     "SampledGradient",
     "SampledMomentum",
+    "SampledRelease",
     "SphereReport",
     "ZCDPFilter",
     "is_priced_here",

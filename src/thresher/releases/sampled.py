@@ -126,6 +126,6 @@ def least_noise(releases: Callable[[float], tuple[Release, ...]], budget: Budget
         scale *= math.exp(max(-3.0, min(3.0, move)))
         if not low < scale < high:
             scale = math.sqrt(low * high) if low > 0 else high / 8
-        if high - low < 1e-9 * low:
+        if high - low < 1e-4 * low:
             break
     return high

@@ -48,6 +48,11 @@ class ModuleProblem:
         """The bounds, as certificates list them."""
         return {"gradient": "clipped per example, all parameters together"}
 
+    @property
+    def public_choices(self) -> dict[str, Any]:
+        """What else certificates list: nothing."""
+        return {}
+
     def origin(self) -> Floats:
         return self.start.copy()
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from thresher.clipping import gradient_sensitivity, momentum_clip
 from thresher.plan import Answer, Plan
 from thresher.randomness import NoiseSource
-from thresher.releases import Release, SampledGradient, SampledMomentum
+from thresher.releases import Release, SampledRelease
 from thresher.torch.examples import Examples, placed
 from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_flat, trainable
 from thresher.vaults.vault import Vault
@@ -122,7 +122,7 @@ class ModuleVault(Vault):
 
     def _answered(self, release: Release, clip: float, parts: Parts) -> Floats:
         """The way out of every number: a sum over its expected size, noise as planned, and an entry in the record."""
-        size = release.batch if isinstance(release, (SampledGradient, SampledMomentum)) else self.problem.n
+        size = release.batch if isinstance(release, SampledRelease) else self.problem.n
         sensitivity = gradient_sensitivity(clip, size, self._plan.budget.adjacency)
         if self._lost > 0:
             self._lost -= 1
@@ -137,7 +137,7 @@ class ModuleVault(Vault):
         """``parts`` of the examples that ``release`` draws, a few at a time, added up."""
         assert self._examples is not None  # noqa: S101
         rows = np.arange(len(self._examples))
-        if isinstance(release, (SampledGradient, SampledMomentum)):
+        if isinstance(release, SampledRelease):
             rows = self._noise.batch(len(self._examples), release.rate, release.sampling)
         total, like = np.zeros(self.problem.dimension), self._parameters[0]
         pieces = math.ceil(len(rows) / self._virtual_batch)

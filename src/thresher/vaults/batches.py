@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.clipping import gradient_sensitivity, momentum_clip
-from thresher.engines import Batch
-from thresher.releases import Release, SampledGradient, SampledMomentum
+from thresher.clipping import LARGEST, gradient_sensitivity, momentum_clip
+from thresher.engines import Batch, ByRows
+from thresher.releases import Release, SampledRelease
 from thresher.vaults.rows import Rows, clip_residuals
 
 __all__ = ["Batches"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Residuals = Callable[[Batch, Indices], Floats]
+"""Of a batch and which rows it holds: what each row is multiplied by, clipped."""
 
 
 class Batches(Rows):
@@ -23,9 +28,11 @@ class Batches(Rows):
         """The gradient of a batch + noise, each row's term clipped to l2 norm ``clip``."""
         clip = float(clip)
         self._charge("sampled gradient", release, clip, theta)
-        batch, rows = self._drawn(release)
-        residuals = clip_residuals(self._batch_residuals(batch, rows, theta), self._limits(clip)[rows])
-        return self._noised_sum(batch, residuals, release, clip)
+
+        def residuals(batch: Batch, rows: Indices) -> Floats:
+            return clip_residuals(self._batch_residuals(batch, rows, theta), self._limits(clip)[rows])
+
+        return self._noised_sum(residuals, release, clip)
 
     def sampled_momentum(
         self, theta: Floats, before: Floats, release: Release, clip: float, difference_clip: float, momentum: float
@@ -35,36 +42,56 @@ class Batches(Rows):
         Both clips are of every row by itself, with C1 = ``clip``, C2 = ``difference_clip``, g = ``momentum``.
         """
         clip, difference_clip = float(clip), float(difference_clip)
-        total = momentum_clip(clip, difference_clip, momentum)
-        self._check_question(release, total, before)
+        self._check_question(release, clip, before)  # the sum of the two clips would not show that one is negative
+        if not 0 <= difference_clip <= (LARGEST if release.multiplier > 0 else math.inf):
+            raise ValueError(f"difference_clip={difference_clip!r} must be a number from 0 to {LARGEST:g}")
+        total = self._total_clip(clip, difference_clip, momentum)
         self._charge("sampled momentum", release, total, theta)
-        batch, rows = self._drawn(release)
-        now, then = (self._batch_residuals(batch, rows, at) for at in (theta, before))
-        # the clip of differences may follow the moves, so its limits are worked out for the batch alone
-        residuals = (1 - momentum) * clip_residuals(now - then, self._limits_of(self._norms()[rows], difference_clip))
-        residuals += momentum * clip_residuals(now, self._limits(clip)[rows])
-        return self._noised_sum(batch, residuals, release, total)
+
+        def residuals(batch: Batch, rows: Indices) -> Floats:
+            now, then = (self._batch_residuals(batch, rows, at) for at in (theta, before))
+            with np.errstate(invalid="ignore"):
+                change = now - then
+            change[np.isnan(change)] = 0.0  # inf - inf: it must not become a NaN in everybody's answer
+            # the clip of changes may follow the moves, so its limits are worked out for the batch alone
+            limits = self._limits_of(self._norms()[rows], difference_clip)
+            parts = (1 - momentum) * clip_residuals(change, limits)
+            parts += momentum * clip_residuals(now, self._limits(clip)[rows])
+            return parts
+
+        return self._noised_sum(residuals, release, total)
 
     def whole_number(self, below: int) -> int:
         """A number that has nothing to do with the rows: 0, ..., below - 1, all alike."""
         return self._noise.whole_number(below)
 
-    def _drawn(self, release: Release) -> tuple[Batch, Indices]:
-        if not isinstance(release, (SampledGradient, SampledMomentum)):
-            raise TypeError(f"{release!r} does not say how a batch is drawn")
-        rows = self._noise.batch(len(self._targets), release.rate, release.sampling)
-        by_rows = self._known("by rows", None, self._open().by_rows)
-        return by_rows.take(rows), rows
+    def _total_clip(self, clip: float, difference_clip: float, momentum: float) -> float:
+        return momentum_clip(clip, difference_clip, momentum)
+
+    def _drawn(self, release: SampledRelease) -> Indices:
+        """The rows of a batch. How many of them there are is public if their number is fixed, and as planned."""
+        count = len(self._targets)
+        if release.sampling == "fixed" and count != release.population:
+            raise ValueError(f"{release!r} draws from {release.population} rows, not from {count}; plan for these")
+        return self._noise.batch(count, release.rate, release.sampling)
+
+    def _batch(self, rows: Indices) -> Batch:
+        by_rows: ByRows = self._known("by rows", None, self._open().by_rows)
+        return by_rows.take(rows)
 
     def _batch_residuals(self, batch: Batch, rows: Indices, theta: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
             margins = batch.product(self.problem.by_column(theta))
         return self._residuals(margins, rows)
 
-    def _noised_sum(self, batch: Batch, residuals: Floats, release: Release, clip: float) -> Floats:
-        assert isinstance(release, (SampledGradient, SampledMomentum))  # noqa: S101
-        residuals /= release.batch
-        value = self.problem.stacked(batch.transposed_product(residuals))
+    def _noised_sum(self, residuals: Residuals, release: Release, clip: float) -> Floats:
+        if not isinstance(release, SampledRelease):
+            raise TypeError(f"{release!r} does not say how a batch is drawn")
+        value = self._batch_sum(residuals, self._drawn(release)) / release.batch
         sensitivity = gradient_sensitivity(clip, release.batch, self._plan.budget.adjacency)
         error = self._round_off(clip) * self.problem.n / release.batch  # at worst every row is drawn
         return self._noised(value, release, clip, sensitivity, error)
+
+    def _batch_sum(self, residuals: Residuals, rows: Indices) -> Floats:
+        batch = self._batch(rows)
+        return self.problem.stacked(batch.transposed_product(residuals(batch, rows)))

@@ -51,13 +51,18 @@ class Choices(Rows):
         scores = np.empty(len(lengths))
         for at, length in enumerate(lengths):
             with np.errstate(over="ignore", invalid="ignore"):
-                losses = self._loss.value(start - length * slope, self._targets)
-            losses = np.clip(np.nan_to_num(losses, nan=clip, posinf=clip), 0.0, clip)
+                margins = start - length * slope
             penalty = problem.penalty.value((theta - length * direction)[: problem.width])
-            scores[at] = -losses.sum() / problem.n - penalty
+            scores[at] = -self._clipped_losses(margins, clip).sum() / problem.n - penalty
         error = self._round_off(clip) + 4 * ROUND_OFF * float(np.max(np.abs(scores)))
         (chosen,) = self._chosen(scores, 1, release, clip, mean_loss_sensitivity(clip, problem.n), error)
         return int(chosen)
+
+    def _clipped_losses(self, margins: Floats, clip: float) -> Floats:
+        """Each row's loss, in [0, clip]; one that overflowed is at the clip."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            losses = self._loss.value(margins, self._targets)
+        return np.clip(np.nan_to_num(losses, nan=clip, posinf=clip), 0.0, clip)
 
     def quantile(
         self, of: Literal["residuals", "gradient norms", "row norms", "targets"], q: float, levels: Floats,
