@@ -42,7 +42,7 @@ def regressor(**changes):
 @pytest.mark.parametrize("algorithm", ["dp-srm", "dp-gd", "dp-agd"])
 def test_check_estimator_passes_without_exceptions(make, algorithm):
     # scikit-learn's own data are unscaled: a wide public bound and a large epsilon let its accuracy checks see a model
-    wide = {"epsilon": 1e4, "delta": None, "feature_bound": 10.0, "algorithm": algorithm}
+    wide = {"epsilon": 1e4, "delta": None, "feature_bound": 3.0, "algorithm": algorithm}
     wide |= {"target_bound": 100.0} if make is regressor else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -17,6 +17,12 @@ def test_the_gradient_is_the_slope_of_the_value(kind):
     np.testing.assert_allclose(penalty.gradient(at), approx_fprime(at, penalty.value, 1e-7), atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["ridge", "nonconvex"])
+def test_the_slope_changes_no_faster_than_the_curvature(kind):
+    penalty, at = Penalty(kind, 0.7), np.linspace(-5, 5, 10_001)
+    assert np.max(np.diff(penalty.gradient(at)) / np.diff(at)) == pytest.approx(penalty.curvature, rel=1e-3)
+
+
 def test_the_values_are_those_of_the_thesis():
     at = np.array([1.0, -2.0])
     assert Penalty("ridge", 2.0).value(at) == pytest.approx(5.0)

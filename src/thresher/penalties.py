@@ -28,9 +28,17 @@ class Penalty:
         if isinstance(strength, bool) or not isinstance(strength, (int, float)) or not 0 <= strength < math.inf:
             raise ValueError(f"penalty={strength!r} must be a finite number of at least 0")
 
+    @property
+    def curvature(self) -> float:
+        """The largest second derivative in a coefficient."""
+        return self.strength if self.kind == "ridge" else 2 * self.strength
+
     def value(self, coefficients: Floats) -> float:
-        squares = np.square(coefficients)
-        return self.strength * float(np.sum(squares / 2 if self.kind == "ridge" else squares / (1 + squares)))
+        """At most 1e300, so that it can be compared even where it overflows."""
+        with np.errstate(over="ignore"):
+            squares = np.minimum(np.square(coefficients), 1e300)
+            terms = squares / 2 if self.kind == "ridge" else squares / (1 + squares)
+            return min(self.strength * float(np.sum(terms)), 1e300) if self.strength else 0.0
 
     def gradient(self, coefficients: Floats) -> Floats:
         if self.kind == "ridge":

@@ -27,7 +27,7 @@ State = dict[str, Any]
 Output = Literal["average", "last", "random"]
 """What is handed over: the mean of the last quarter of the iterates, the last one, or one of them, all alike."""
 
-FEWEST_ROUNDS, MOST_ROUNDS = 100, 1000
+FEWEST_ROUNDS, MOST_ROUNDS, SMALLEST_BATCH = 100, 1000, 32
 TRAVEL = 0.75
 """How far a run may go: half the sd of the noise it gathers in the margin of a row at its bound, over a typical margin.
 This and the other constants were found on a9a, ijcnn1, adult, Covertype, KDDCup99 and MNIST."""
@@ -89,7 +89,7 @@ class Stochastic:
         if self.batch is not None:
             batch = min(self.batch, problem.n)
             return batch, max(2, round(passes * problem.n / batch))
-        rounds = self._default_rounds(problem, budget)
+        rounds = min(self._default_rounds(problem, budget), max(2, int(passes * problem.n / SMALLEST_BATCH)))
         return min(max(1, int(passes * problem.n / rounds)), problem.n), rounds
 
     def _default_passes(self) -> float:
@@ -126,6 +126,8 @@ class Stochastic:
         and however many rounds: a public rule.
         """
         stable = self._longest_step() / (problem.curvature * problem.row_norm**2)
+        if problem.penalty.curvature:  # its gradient enters without momentum
+            stable = min(stable, 1 / problem.penalty.curvature)
         if sd == 0:
             return stable
         return min(2 * TRAVEL * typical_margin(problem) / (problem.row_norm * sd * math.sqrt(rounds)), stable)
