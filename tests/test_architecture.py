@@ -63,8 +63,9 @@ def test_algorithms_touch_no_row_and_draw_no_noise(path):
     [
         ("engines", {"engines", "vaults"}),
         ("losses", {"engines", "vaults", "plan"}),
-        ("randomness", {"randomisers", "vaults", "fitting", "local", "audit"}),
+        ("randomness", {"randomisers", "vaults", "fitting", "local", "audit", "torch"}),
         ("audit", {"audit", "report", "display", "cli"}),
+        ("torch", {"torch"}),
     ],
 )
 def test_rows_losses_noise_and_attacks_are_handled_only_where_they_belong(name, allowed):
@@ -116,6 +117,7 @@ NOISELESS = [
     "models",
     "local_estimators",
     "report",
+    "torch",
 ]
 
 
@@ -124,6 +126,11 @@ def test_random_bits_come_from_one_place_only(name):
     source = "\n".join(path.read_text() for path in files_of(name))
     assert source
     assert not re.search(r"\b(np|numpy)\.random\b|^\s*(import|from) (random|secrets|randomgen)\b", source, re.MULTILINE)
+
+
+def test_torch_draws_random_numbers_for_made_up_inputs_only():
+    drawing = r"torch\.(rand|normal|bernoulli|poisson|multinomial|seed|manual_seed|Generator)|\.(normal|uniform)_\("
+    assert {path.name for path in files_of("torch") if re.search(drawing, path.read_text())} == {"probe.py"}
 
 
 def doubled_sensitivities(source):
@@ -174,3 +181,25 @@ def test_importing_thresher_does_not_load_heavy_packages():
 def test_thresher_can_be_imported_where_a_heavy_package_is_missing(package):
     outcome = run(f"import sys; sys.modules[{package!r}] = None; import thresher; print(thresher.Budget(1, 0.1))")
     assert outcome.stdout.startswith("Budget"), outcome.stderr
+
+
+MISSING = """
+import sys
+class Missing:
+    def find_spec(self, name, *_):
+        if name == {package!r}:
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Missing())
+import thresher
+print(thresher.Budget(1, 0.1))
+import thresher.torch
+"""
+
+
+@pytest.mark.parametrize("package", ["torch", "opacus"])
+def test_the_torch_room_says_what_is_missing(package):
+    """SciPy looks for torch among the modules, so an entry of None, as above, would disturb it."""
+    outcome = run(MISSING.format(package=package))
+    assert outcome.stdout.startswith("Budget"), outcome.stderr
+    assert "thresher.torch needs one more package" in outcome.stderr
+    assert "pip install 'thresher[torch]'" in outcome.stderr

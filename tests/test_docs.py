@@ -59,6 +59,19 @@ def test_the_examples_of_the_dask_page_show_what_they_say():
     assert names["predicted"].shape == (100_000,)
 
 
+def test_the_examples_of_the_torch_page_show_what_they_say(tmp_path, monkeypatch):
+    """No seed is set for the noise, as in the page."""
+    pytest.importorskip("opacus", reason="torch is not installed: pip install 'thresher[torch]'")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "torch.md").read_text(), flags=re.DOTALL):
+        exec(code, names)  # noqa: S102
+    assert names["right"] > 0.8
+    assert names["trainer"].certificate_.verify()
+    assert names["again"].certificate_ == names["resumed"].certificate_
+    assert names["spent"] > 0
+
+
 def test_the_third_party_example_at_least_parses_and_says_what_is_missing():
     """diffprivlib cannot be installed beside the scikit-learn the tests run with."""
     run = subprocess.run(

@@ -515,6 +515,17 @@ def test_a_look_alike_that_claims_to_equal_a_planned_release_is_refused(meter, r
         meter.charge(Quiet(release.times, release.sd_per_sensitivity), "gradient")
 
 
+def test_a_meter_counts_what_was_paid_for_given_or_not():
+    (release,) = plan().releases
+    meter = Meter(plan(release))
+    meter.charge(release, "gradient")
+    meter.record(Answer(release, 1.0, 0.02, 0.1))
+    meter.charge(release, "gradient")
+    with pytest.raises(BudgetExceeded):
+        meter.charge(release, "moments")
+    assert (meter.charged, len(meter.answers)) == (2, 1)
+
+
 # -- filters --------------------------------------------------------------------------------------------------------
 
 

@@ -135,6 +135,13 @@ def test_rounded_gaussians_come_in_the_number_asked_for(size):
 # -- l2 Laplace ---------------------------------------------------------------------------------------------------
 
 
+def test_another_stream_of_a_random_state_is_other_noise():
+    first, same, other, later = (NoiseSource(5, stream=stream).standard_normal(50) for stream in (0, 0, 1, 12))
+    np.testing.assert_array_equal(first, same)
+    np.testing.assert_array_equal(first, NoiseSource(5).standard_normal(50))
+    assert len(set(np.concatenate([first, other, later]))) == 150
+
+
 def test_l2_laplace_directions_are_uniform():
     """On the sphere in three dimensions every coordinate of a uniform direction is uniform on [-1, 1] (Archimedes)."""
     source = NoiseSource(6)

@@ -258,6 +258,7 @@ class Meter:
             else:
                 self._left[release] += release.times
         self._answers: list[Answer] = []
+        self._charged = 0
         self._lock = threading.Lock()
 
     def charge(self, release: Release, question: str) -> None:
@@ -276,6 +277,7 @@ class Meter:
                 if not rho <= self._rho_left:
                     raise BudgetExceeded(f"the budget is used up but for less than {release!r}; nothing was answered")
                 self._rho_left -= rho * (1 + 1e-12)  # the round-off of many differences must not add up to a gift
+            self._charged += 1
 
     def _price(self, release: Release) -> float | None:
         """The zCDP of a release that only the filter can pay for; None for one that the plan lists."""
@@ -293,3 +295,8 @@ class Meter:
     @property
     def answers(self) -> tuple[Answer, ...]:
         return tuple(self._answers)
+
+    @property
+    def charged(self) -> int:
+        """How many answers were paid for, given or not."""
+        return self._charged

@@ -17,6 +17,7 @@ import secrets
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Context, Decimal
+from hashlib import blake2b
 from typing import Any, NoReturn
 
 import numpy as np
@@ -39,15 +40,18 @@ class NoiseSource:
     """Random bits and the noise made of them.
 
     ``random_state`` makes the noise repeatable, for tests and research: whoever knows it can remove the noise, so
-    ``secure`` is then False and the certificate says so.
+    ``secure`` is then False and the certificate says so. Another ``stream`` of it is other noise: a run that goes on
+    where an earlier one stopped must not add the earlier one's noise again.
     """
 
-    def __init__(self, random_state: Any = None, *, hardened: bool = False) -> None:
+    def __init__(self, random_state: Any = None, *, hardened: bool = False, stream: int = 0) -> None:
         self.secure = random_state is None
         self.hardened = hardened
         key = secrets.randbits(128)
         if not self.secure:
             key = int.from_bytes(check_random_state(random_state).bytes(16), "little")
+        if stream > 0:
+            key = int.from_bytes(blake2b(key.to_bytes(16, "little"), digest_size=16, salt=b"%d" % stream).digest())
         self._generator = np.random.Generator(AESCounter(key=key))
         self._process = os.getpid()
         self._lock = threading.Lock()

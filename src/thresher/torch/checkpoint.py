@@ -1,0 +1,120 @@
+"""A file from which a training that was killed goes on, without asking again what it may have asked already.
+
+Rounds are reserved before they are asked: the file says how many were paid for (``charged``), which after a kill may be
+more than its state has heard. These lost rounds stay paid for. Arrays and JSON in an .npz file, no pickle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thresher.plan import Answer, Plan
+
+__all__ = ["Checkpoint", "Standing", "facts_of"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a training stands: the algorithm's state, the answers it has heard, the number of answers paid for."""
+
+    state: dict[str, Any]
+    answers: tuple[Answer, ...] = ()
+    charged: int = 0
+
+    @property
+    def lost(self) -> int:
+        """Answers paid for that the state has not heard."""
+        return self.charged - len(self.answers)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The file of one training, told by its ``facts``; it is held by one process at a time."""
+
+    path: Path
+    facts: dict[str, Any] = field(repr=False)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes away: two that go on from one file would spend twice what it counts."""
+        import fcntl  # not on Windows
+
+        with open(f"{self.path}.lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RuntimeError(
+                    f"checkpoint={str(self.path)!r} is in use by another training; wait for it"
+                ) from None
+            yield
+
+    def read(self, plan: Plan) -> Standing | None:
+        """What the file says, None if there is none; refused if it is of another training."""
+        if not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                header = json.loads(str(file["header"]))
+                arrays = {name: file[name] for name in file.files if name != "header"}
+            known, answers, charged = header["facts"], header["answers"], header["charged"]
+            state = {**header["numbers"], **{name: arrays[f"state {name}"] for name in header["arrays"]}}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"checkpoint={str(self.path)!r} cannot be read ({error}); name another file") from error
+        for name, value in self.facts.items():
+            if known.get(name) != value:
+                raise ValueError(
+                    f"checkpoint={str(self.path)!r} is of another training: its {name} is {known.get(name)!r}, this "
+                    f"one's {value!r}; go on with the same settings and data, or name another file"
+                )
+        heard = [Answer(plan.releases[at], *numbers) for at, count, *numbers in answers for _ in range(count)]
+        return Standing(state, tuple(heard), charged)
+
+    def write(self, standing: Standing, plan: Plan) -> None:
+        """Durably, and as a whole: at any moment the old file or the new one is there."""
+        arrays = {name: value for name, value in standing.state.items() if isinstance(value, np.ndarray)}
+        header = {
+            "facts": self.facts,
+            "charged": standing.charged,
+            "answers": [
+                (plan.releases.index(answer.release), len(list(same)), answer.clip, answer.sensitivity, answer.scale)
+                for answer, same in groupby(standing.answers)
+            ],
+            "numbers": {name: value for name, value in standing.state.items() if name not in arrays},
+            "arrays": list(arrays),
+        }
+        new = self.path.with_name(f"{self.path.name}.new")
+        with open(new, "wb") as file:
+            named: dict[str, Any] = {f"state {name}": value for name, value in arrays.items()}
+            np.savez(file, header=np.array(json.dumps(header)), **named)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, self.path)
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def facts_of(plan: Plan, shapes: dict[str, Any]) -> dict[str, Any]:
+    """What tells a training from another, as JSON gives it back."""
+    facts = {
+        "algorithm": plan.algorithm,
+        "examples": plan.problem.n,
+        "parameters": plan.problem.d,
+        "budget": [plan.budget.epsilon, plan.budget.delta, str(plan.budget.adjacency)],
+        "settings": dict(plan.settings),
+        "releases": [release.to_dict() for release in plan.releases],
+        **shapes,
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(facts, default=lambda value: value.item()))
+    return plain

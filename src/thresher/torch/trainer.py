@@ -1,0 +1,138 @@
+"""The front door: a module, a loss, an algorithm and a budget in; a trained module and its certificate out."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from thresher.budget import Adjacency, Budget, is_whole
+from thresher.certificate import certify
+from thresher.fitting import _warn_about
+from thresher.plan import Plan
+from thresher.progress import progress_bar
+from thresher.randomness import NoiseSource
+from thresher.torch.checkpoint import Checkpoint, Standing, facts_of
+from thresher.torch.defaults import algorithm_of, with_neural_defaults
+from thresher.torch.examples import Examples, examples_of, placed
+from thresher.torch.gradients import Loss, flat, set_flat, trainable
+from thresher.torch.probe import check_parameters, per_example_gradients
+from thresher.torch.problem import ModuleProblem
+from thresher.torch.vault import ModuleVault
+
+__all__ = ["PrivateTrainer"]
+
+Floats = NDArray[np.float64]
+
+STOPS = 100  # checkpoints in a training, so that a kill loses at most one part in so many
+
+
+class PrivateTrainer:
+    """Trains ``module`` so that what comes out is differentially private in the examples.
+
+    ``loss(outputs, targets)`` is applied to every example by itself, as a batch of one. ``optimizer`` names an
+    algorithm ("dp-sgd", "dp-srm", "dp-lssgd", ...) or is one (``thresher.algorithms.DPSGD(clip=0.5)``); what it leaves
+    open takes the rules of :mod:`thresher.torch.defaults`. The module is trained in the mode (train or eval) it is in,
+    from the parameters it has, which must not depend on the examples.
+
+    ``virtual_batch`` is how many examples are worked on at a time at most. With ``checkpoint``, a file, a training
+    that was stopped goes on where it was (:mod:`thresher.torch.checkpoint`), saved every ``checkpoint_every`` rounds
+    (None: a hundredth of all). ``random_state`` is for tests and research only.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        loss: Loss,
+        optimizer: Any,
+        budget: Budget,
+        *,
+        virtual_batch: int | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        for name, value in (("virtual_batch", virtual_batch), ("checkpoint_every", checkpoint_every)):
+            if value is not None and not (is_whole(value) and value >= 1):
+                raise ValueError(f"{name}={value!r} must be a whole number of at least 1, or None")
+        if not isinstance(budget, Budget):
+            raise TypeError(f"budget={budget!r} must be a thresher.Budget, such as Budget(epsilon=3, delta=1e-5)")
+        self.module, self.loss, self.budget = module, loss, budget
+        self.optimizer = algorithm_of(optimizer)
+        self.virtual_batch, self.random_state, self.verbose = virtual_batch, random_state, verbose
+        self.checkpoint, self.checkpoint_every = checkpoint, checkpoint_every
+
+    def plan(self, n: int) -> Plan:
+        """What would be released for so many examples, and with what noise. Touches no data, spends nothing."""
+        check_parameters(self.module)
+        problem: Any = ModuleProblem(n, flat(trainable(self.module)))  # what algorithms ask of a Problem, it has
+        plan: Plan = with_neural_defaults(self.optimizer, n, self.budget).plan(problem, self.budget)
+        return plan
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train on ``X`` and ``y`` (tensors or arrays), or on a map-style Dataset of pairs (input, target)."""
+        return self._fit(examples_of(X, y))
+
+    def _fit(self, examples: Examples) -> Self:
+        plan = self.plan(len(examples))
+        module = copy.deepcopy(self.module)  # what a training does to buffers stays with the copy
+        inputs, targets = examples.take(np.arange(1))
+        like = trainable(module)[0]
+        gradients = per_example_gradients(module, self.loss, (placed(inputs[0], like), placed(targets[0], like)))
+        _warn_about(plan)
+        for name in ("certificate_", "plan_", "algorithm_"):  # an interrupted fit leaves none
+            self.__dict__.pop(name, None)
+        checkpoint = None
+        if self.checkpoint is not None:
+            shapes = {"input": list(inputs.shape[1:]), "target": list(targets.shape[1:])}
+            checkpoint = Checkpoint(Path(self.checkpoint), facts_of(plan, shapes))
+        with (
+            checkpoint.held() if checkpoint else nullcontext(),
+            progress_bar(plan.algorithm, plan.settings["rounds"], enabled=self.verbose > 0) as watch,
+        ):
+            found = checkpoint.read(plan) if checkpoint else None
+            noise = NoiseSource(self.random_state, stream=found.charged if found else 0)
+            with ModuleVault(examples, module, gradients, plan, noise, watch, self.virtual_batch) as vault:
+                theta = self._trained(vault, found, checkpoint)
+        certificate = certify(plan, vault.answers, vault.randomness, self._assumptions(len(examples)))
+        if not certificate.verify():
+            raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
+        set_flat(trainable(self.module), theta)
+        self.certificate_, self.plan_, self.algorithm_ = certificate, plan, plan.algorithm
+        return self
+
+    def _trained(self, vault: ModuleVault, found: Standing | None, checkpoint: Checkpoint | None) -> Floats:
+        """Ask what is left to ask, no round before it is reserved in the checkpoint."""
+        plan, rounds = vault.plan, vault.plan.settings["rounds"]
+        every = self.checkpoint_every or max(1, rounds // STOPS)
+        algorithm = with_neural_defaults(self.optimizer, plan.problem.n, plan.budget)
+        if found is None:
+            found = Standing(algorithm.start(vault))
+        vault.resume(found.answers, found.lost)
+        state, heard, reserved = found.state, len(found.answers), found.charged
+        try:
+            while heard < rounds:
+                if checkpoint and heard == reserved:
+                    reserved = min(heard + every, rounds)
+                    checkpoint.write(Standing(state, vault.answers, reserved), plan)
+                state, heard = algorithm.advance(vault, state), heard + 1
+        finally:  # a clean end, however early, counts exactly
+            if checkpoint:
+                charged = max(vault.charged, found.charged)
+                checkpoint.write(Standing(state, vault.answers[:heard], charged), plan)
+        theta: Floats = algorithm.finish(vault, state)
+        return theta
+
+    def _assumptions(self, n: int) -> tuple[str, ...]:
+        assumptions: tuple[str, ...] = ()
+        if self.budget.adjacency is Adjacency.ADD_REMOVE:
+            assumptions += (f"the number of examples, {n}, is public: it was read from the data",)
+        if self.random_state is not None:
+            assumptions += ("random_state was set: whoever knows it can remove the noise",)
+        return assumptions
