@@ -111,7 +111,7 @@ def print_steps() -> None:
 # -- what training reaches --------------------------------------------------------------------------------------
 
 ALGORITHMS = {"dp-sgd": DPSGD(passes=4), "dp-srm": DPSRM(passes=4)}
-"""Else the defaults, which were found on these digits at epsilon 3 and 1.2 with another seed, by the test error."""
+"""Else the defaults: chosen by the error on these test digits with another seed, in 12 runs of dp-sgd, 4 of dp-srm."""
 
 PRINTED = {("dp-sgd", 1.2): 5.33, ("dp-sgd", 3.0): 3.81, ("dp-srm", 1.2): 4.49, ("dp-srm", 3.0): 3.62}
 SEEDS = (11, 12, 13)
