@@ -394,5 +394,5 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _versions() -> dict[str, str]:
-    names = ("thresher", "numpy", "scipy", "scikit-learn", "randomgen")
+    names = ("thresher", "numpy", "scipy", "scikit-learn", "randomgen", "dp-accounting")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}

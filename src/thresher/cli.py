@@ -19,14 +19,16 @@ from typing import Annotated, Any, TextIO
 import numpy as np
 import typer
 
-from thresher.algorithms import REGISTRY
+from thresher.algorithms import ERM, REGISTRY
 from thresher.budget import BudgetExceeded, PrivacyWarning
 from thresher.certificate import Certificate
 from thresher.datasets import dpsl_kt_law
 from thresher.display import out, show_certificate, show_coefficients, show_findings, show_plans
+from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
 from thresher.folders import tables_of
 from thresher.loading import load_model
+from thresher.models import ClassifierModel
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan
 from thresher.tables import Table, labels, read_table
@@ -57,7 +59,10 @@ TargetBound = Annotated[
     str | None, typer.Option(help="Public range of the target: B for [-B, B], or LOW,HIGH. Regression only.")
 ]
 TaskOption = Annotated[Task, typer.Option(help="What to fit.")]
-AlgorithmOption = Annotated[str, typer.Option(help=f"auto, {', '.join(REGISTRY)}.")]
+AlgorithmOption = Annotated[
+    str,
+    typer.Option(help=f"Sparse: auto, {', '.join(REGISTRY)}. With a coefficient for every column: {', '.join(ERM)}."),
+]
 AdjacencyOption = Annotated[str, typer.Option(help="replace-one: one row has other values. add-remove: one row more.")]
 Intercept = Annotated[bool, typer.Option(help="Fit a constant as well (0.8 % more noise).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -329,11 +334,16 @@ def _check_folder(path: Path) -> None:
 
 
 def _estimator(task: Task, target_bound: str | None, **params: Any) -> Any:
+    doors: tuple[Any, Any] = (SparseClassifier, SparseRegressor)
+    if params.get("algorithm") in ERM:
+        doors = (ERMClassifier, ERMRegressor)
+        del params["sparsity"]
+    door = doors[0] if task is Task.CLASSIFICATION else doors[1]
     if task is Task.CLASSIFICATION:
         if target_bound is not None:
             raise ValueError(f"--target-bound={target_bound}: class labels need no bound; leave it out")
-        return SparseClassifier(**params)
-    return SparseRegressor(target_bound=_range(target_bound), **params)
+        return door(**params)
+    return door(target_bound=_range(target_bound), **params)
 
 
 def _range(text: str | None) -> float | tuple[float, float] | None:
@@ -357,7 +367,7 @@ def _predictions(model: Any, table: Table) -> dict[str, Any]:
     X = table.X
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_  # the columns were put in order by name already
-    if isinstance(model, SparseClassifier):
+    if isinstance(model, ClassifierModel):
         probabilities = {
             f"probability_{label}": p for label, p in zip(model.classes_, model.predict_proba(X).T, strict=True)
         }

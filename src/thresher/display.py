@@ -86,6 +86,9 @@ def show_certificate(certificate: Certificate) -> None:
     grid.add_row("composed", certificate.composition)
     kinds: dict[str, list[dict[str, Any]]] = {}
     for entry in certificate.releases:
+        if "rho" in entry["release"]:  # a cap, which answers nothing itself
+            grid.add_row("spent while running", f"at most rho = {entry['release']['rho']:.4g} in zCDP")
+            continue
         kinds.setdefault(f"{entry['question']}, {entry['noise']} noise", []).extend(entry["answers"])
     for kind, answers in kinds.items():
         scale, sensitivity = (
@@ -93,8 +96,8 @@ def show_certificate(certificate: Certificate) -> None:
         )
         count = sum(answer["count"] for answer in answers)
         grid.add_row("released", f"{count} x {kind} {scale} for sensitivity {sensitivity}")
-    for name in ("feature", "row", "target"):
-        if certificate.bounds[name] is not None:
+    for name in ("feature", "row", "target", "gradient"):
+        if certificate.bounds.get(name) is not None:
             grid.add_row(f"{name} bound", str(certificate.bounds[name]))
     for assumption in certificate.assumptions:
         grid.add_row("assuming", assumption)

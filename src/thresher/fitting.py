@@ -22,7 +22,7 @@ from thresher.randomness import NoiseSource
 from thresher.tables import without_values
 from thresher.vaults import CentralVault
 
-__all__ = ["PrivateFit"]
+__all__ = ["PrivateFit", "warn_about"]
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class PrivateFit(BaseEstimator):
             )
         if self.random_state is not None:
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
-        _warn_about(plan)
+        warn_about(plan)
         # from here on the old model and its by-products are gone: an interrupted fit leaves none
         for name in ("certificate_", *self.__dict__.pop("_published", ())):
             self.__dict__.pop(name, None)
@@ -152,7 +152,8 @@ class PrivateFit(BaseEstimator):
         return tags
 
 
-def _warn_about(plan: Plan) -> None:
+def warn_about(plan: Plan) -> None:
+    """Say loudly where a plan protects less than its numbers suggest."""
     budget, n = plan.budget, plan.problem.n
     if not budget.private:
         warnings.warn(

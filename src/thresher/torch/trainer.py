@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from contextlib import nullcontext
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +15,7 @@ from torch import nn
 
 from thresher.budget import Adjacency, Budget, is_whole
 from thresher.certificate import certify
-from thresher.fitting import _warn_about
+from thresher.fitting import warn_about
 from thresher.plan import Plan
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
@@ -85,7 +87,7 @@ class PrivateTrainer:
         inputs, targets = examples.take(np.arange(1))
         like = trainable(module)[0]
         gradients = per_example_gradients(module, self.loss, (placed(inputs[0], like), placed(targets[0], like)))
-        _warn_about(plan)
+        warn_about(plan)
         for name in ("certificate_", "plan_", "algorithm_"):  # an interrupted fit leaves none
             self.__dict__.pop(name, None)
         checkpoint = None
@@ -103,6 +105,8 @@ class PrivateTrainer:
         certificate = certify(plan, vault.answers, vault.randomness, self._assumptions(len(examples)))
         if not certificate.verify():
             raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
+        versions = {**certificate.versions, **{name: version(name) for name in ("torch", "opacus")}}
+        certificate = replace(certificate, versions=versions)
         set_flat(trainable(self.module), theta)
         self.certificate_, self.plan_, self.algorithm_ = certificate, plan, plan.algorithm
         return self
