@@ -82,6 +82,22 @@ def test_classification_with_public_text_labels(folder, tmp_path):
     assert agreement > 0.9
 
 
+@pytest.mark.parametrize(("algorithm", "shown"), [("dp-sgd", "sampled gradient"), ("dp-agd", "spent while running")])
+def test_a_dense_model_from_the_command_line(algorithm, shown, folder, rows, tmp_path):
+    X, y = rows
+    model = tmp_path / "model.json"
+    bounds = ["--feature-bound", "1", "--target-bound", "0,8", "--epsilon", "4"]
+    fitted = thresher(
+        "fit", folder / "table.csv", "--target", "stay", "--algorithm", algorithm, *bounds, "--out", model
+    )
+    assert fitted.exit_code == 0, fitted.output
+    assert shown in fitted.output
+    assert len(json.loads(model.read_text())["support"]) == X.shape[1]
+    assert thresher("verify", model).exit_code == 0
+    predicted = thresher("predict", model, folder / "table.csv").stdout.splitlines()[1:]
+    assert np.corrcoef(np.array(predicted, dtype=float), y)[0, 1] > 0.9
+
+
 def test_plan_shows_every_private_algorithm_without_data():
     planned = thresher("plan", "--n", 800, "--d", 1000, "--sparsity", 10, "--epsilon", 1, "--json")
     plans = json.loads(planned.stdout)
