@@ -4,7 +4,7 @@ Hyper-parameters are the library's public defaults, the same for every set and b
 bounds. The constants of those defaults were chosen on a9a, ijcnn1, MNIST and other sets, their test rows included, but
 not on diabetes130: that one is untouched.
 
-Run: THRESHER_DATA=... ./dev dense [tables | smoothing | speed]
+Run: THRESHER_DATA=... ./dev dense [tables | untouched | smoothing | speed]
 """
 
 from __future__ import annotations
@@ -86,19 +86,26 @@ def losses(rows: Rows, algorithm: Any, epsilon: float, seed: int) -> tuple[float
     return loss, loss + model.plan_.problem.penalty.value(np.ravel(model.coef_)), passes
 
 
+def table(name: str, rows: Rows, methods: dict[str, Any]) -> None:
+    storm = Parallel(n_jobs=2)(delayed(losses)(rows, "storm", math.inf, seed) for seed in range(2))
+    print(f"\n{name}: without privacy (STORM), {np.mean(storm, axis=0)[0]:.4f}\n")
+    header("epsilon", "method", "printed", "test loss (sd)", "with penalty", "passes")
+    for epsilon in (0.2, 0.5):
+        for method, algorithm in methods.items():
+            found = Parallel(n_jobs=2)(delayed(losses)(rows, algorithm, epsilon, seed) for seed in range(RUNS))
+            loss, with_penalty, passes = np.mean(found, axis=0)
+            printed = PRINTED.get((name, epsilon), {}).get(method, "")
+            sd = np.std(found, axis=0, ddof=1)[0]
+            row(epsilon, method, printed, f"{loss:.4f} ({sd:.4f})", f"{with_penalty:.4f}", f"{passes:.0f}")
+
+
 def tables(folder: Path) -> None:
-    for name, load in {"a9a": a9a, "ijcnn1": ijcnn1, "diabetes130": diabetes130}.items():
-        rows = load(folder)
-        storm = Parallel(n_jobs=2)(delayed(losses)(rows, "storm", math.inf, seed) for seed in range(2))
-        print(f"\n{name}: without privacy (STORM), {np.mean(storm, axis=0)[0]:.4f}\n")
-        header("epsilon", "method", "printed", "test loss (sd)", "with penalty", "passes")
-        for epsilon in (0.2, 0.5):
-            for method, algorithm in METHODS.items():
-                found = Parallel(n_jobs=2)(delayed(losses)(rows, algorithm, epsilon, seed) for seed in range(RUNS))
-                loss, with_penalty, passes = np.mean(found, axis=0)
-                printed = PRINTED.get((name, epsilon), {}).get(method, "")
-                sd = np.std(found, axis=0, ddof=1)[0]
-                row(epsilon, method, printed, f"{loss:.4f} ({sd:.4f})", f"{with_penalty:.4f}", f"{passes:.0f}")
+    for name, load in {"a9a": a9a, "ijcnn1": ijcnn1}.items():
+        table(name, load(folder), METHODS)
+
+
+def untouched(folder: Path) -> None:
+    table("diabetes130", diabetes130(folder), {name: METHODS[name] for name in ("DP-SRM", "DP-SGD", "DP-GD", "DP-AGD")})
 
 
 # -- table 5.2 of the thesis ----------------------------------------------------------------------------------------
@@ -201,14 +208,14 @@ def speed() -> list[Ratio]:
 def main(wanted: list[str]) -> None:
     warnings.simplefilter("ignore")
     folder = Path(os.environ.get("THRESHER_DATA", "../shared/data"))
-    for name in wanted or ["tables", "smoothing", "speed"]:
+    for name in wanted or ["tables", "untouched", "smoothing", "speed"]:
         if name == "speed":
             print(f"\nMeasured on: {describe()}.\n")
             header("what", "measured", "must", "aim", "reached", "times")
             for ratio in speed():
                 print(ratio.row(), flush=True)
         else:
-            {"tables": tables, "smoothing": smoothing}[name](folder)
+            {"tables": tables, "untouched": untouched, "smoothing": smoothing}[name](folder)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from thresher.algorithms.dp_lssgd import check_smoothing, smoothing_settings
-from thresher.algorithms.smoothing import smoothed
+from thresher.algorithms.dp_lssgd import Smoothed
 from thresher.algorithms.stochastic import FEWEST_ROUNDS, Floats, State, Stochastic, typical_coefficient
 from thresher.budget import Budget
 from thresher.plan import Problem
@@ -50,9 +49,6 @@ class DPAdam(Stochastic):
         theta = state["theta"] - vault.plan.settings["step"] * move
         return {**state, "mean": mean, "square": square, "theta": theta}
 
-    def _direction(self, gradient: Floats) -> Floats:
-        return gradient
-
     def _default_rounds(self, problem: Problem, budget: Budget) -> int:
         return FEWEST_ROUNDS
 
@@ -62,19 +58,7 @@ class DPAdam(Stochastic):
 
 
 @dataclass(frozen=True)
-class DPLSAdam(DPAdam):
+class DPLSAdam(Smoothed, DPAdam):
     """DP-Adam on A^-1 (noisy gradient), A = I - smoothing * Laplacian of a ring; the guarantee is the same."""
 
-    smoothing: float = 1.0
-
     name: ClassVar[str] = "dp-lsadam"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_smoothing(self.smoothing)
-
-    def _direction(self, gradient: Floats) -> Floats:
-        return smoothed(gradient, self.smoothing)
-
-    def _extra(self, problem: Problem) -> dict[str, Any]:
-        return smoothing_settings(self.smoothing, problem)

@@ -8,32 +8,40 @@ from typing import Any, ClassVar
 
 from thresher.algorithms.dp_sgd import DPSGD
 from thresher.algorithms.smoothing import smoothed, spectral_means
-from thresher.algorithms.stochastic import Floats
+from thresher.algorithms.stochastic import Floats, Stochastic
 from thresher.plan import Problem
 
-__all__ = ["DPLSSGD", "LSSGD", "check_smoothing", "smoothing_settings"]
+__all__ = ["DPLSSGD", "LSSGD", "Smoothed"]
 
 
 @dataclass(frozen=True)
-class DPLSSGD(DPSGD):
-    """DP-SGD with A^-1 (noisy gradient) for the noisy gradient, A = I - smoothing * Laplacian of a ring.
+class Smoothed(Stochastic):
+    """A method that sees A^-1 (noisy gradient), A = I - smoothing * Laplacian of a ring.
 
-    The guarantee is DP-SGD's, to the digit: smoothing comes after the noise (erratum E-21).
+    The guarantee stays what it is, to the digit: smoothing comes after the noise (erratum E-21).
     """
 
     smoothing: float = 1.0
 
-    name: ClassVar[str] = "dp-lssgd"
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_smoothing(self.smoothing)
+        if not 0 <= self.smoothing < math.inf:
+            raise ValueError(f"smoothing={self.smoothing!r} must be a finite number of at least 0; 0 smooths nothing")
 
     def _direction(self, gradient: Floats) -> Floats:
         return smoothed(gradient, self.smoothing)
 
     def _extra(self, problem: Problem) -> dict[str, Any]:
-        return smoothing_settings(self.smoothing, problem)
+        """The smoothing, and what it leaves of the noise's standard deviation."""
+        left = math.sqrt(spectral_means(problem.dimension, self.smoothing)[1])
+        return {"smoothing": self.smoothing, "noise_left": left}
+
+
+@dataclass(frozen=True)
+class DPLSSGD(Smoothed, DPSGD):
+    """DP-SGD with A^-1 (noisy gradient) for the noisy gradient."""
+
+    name: ClassVar[str] = "dp-lssgd"
 
 
 @dataclass(frozen=True)
@@ -42,13 +50,3 @@ class LSSGD(DPLSSGD):
 
     name: ClassVar[str] = "lssgd"
     private: ClassVar[bool] = False
-
-
-def check_smoothing(smoothing: float) -> None:
-    if not 0 <= smoothing < math.inf:
-        raise ValueError(f"smoothing={smoothing!r} must be a finite number of at least 0; 0 smooths nothing")
-
-
-def smoothing_settings(smoothing: float, problem: Problem) -> dict[str, Any]:
-    """The smoothing, and what it leaves of the noise's standard deviation."""
-    return {"smoothing": smoothing, "noise_left": math.sqrt(spectral_means(problem.dimension, smoothing)[1])}

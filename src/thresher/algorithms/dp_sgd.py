@@ -38,9 +38,6 @@ class DPSGD(Stochastic):
         velocity = self.momentum * state["velocity"] + (1 - self.momentum) * self._direction(gradient)
         return {**state, "velocity": velocity, "theta": state["theta"] - vault.plan.settings["step"] * velocity}
 
-    def _direction(self, gradient: Floats) -> Floats:
-        return gradient
-
     def _longest_step(self) -> float:
         """Half of what keeps a quadratic from diverging with this momentum."""
         return (1 + self.momentum) / (1 - self.momentum)

@@ -179,7 +179,12 @@ class Stochastic:
         answer = question(state["theta"], release, math.inf if clip == "none" else clip)
         return between_classes(answer, vault.problem)
 
+    def _direction(self, gradient: Floats) -> Floats:
+        """What is done to a noisy gradient before it moves theta."""
+        return gradient
+
     def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
+        """The state after a move along ``gradient``."""
         raise NotImplementedError
 
     def _kept(self, plan: Plan, state: State) -> State:
