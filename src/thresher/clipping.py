@@ -152,9 +152,14 @@ def row_norms(X: Any) -> Floats:
             scaled = values if unit is None else values / unit[rows]
             squares += np.bincount(rows, scaled * scaled, minlength=n)
         return np.sqrt(squares) if unit is None else unit * np.sqrt(squares)
-    largest = np.max(np.abs(X), axis=1, initial=0.0).astype(np.float64)
-    scaled = X / np.where(largest > 0, largest, 1.0)[:, None]
-    norms: Floats = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    with np.errstate(over="ignore"):
+        norms: Floats = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+    odd = np.flatnonzero(~((norms > 1e-140) & (norms < 1e140)))  # squares may have over- or underflowed there
+    if odd.size:
+        wild = X[odd].astype(np.float64)
+        largest = np.max(np.abs(wild), axis=1, initial=0.0)
+        wild /= np.where(largest > 0, largest, 1.0)[:, None]
+        norms[odd] = largest * np.sqrt(np.einsum("ij,ij->i", wild, wild))
     return norms
 
 
