@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 ORDERS: Floats = np.union1d(1 + np.geomspace(1e-3, 1e5, 400), EXACT_ORDERS)
 """The Renyi orders on which mixed plans are composed; any finite set of orders gives a valid bound."""
 
-MOST_CONVOLVED = 60.0
+MOST_CONVOLVED = 200.0
 """The largest epsilon for which privacy losses are convolved: beyond, their range fills the memory."""
 
 _SQRT2 = math.sqrt(2)

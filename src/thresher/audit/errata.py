@@ -50,7 +50,7 @@ class NoisyMin:
         at = np.linspace(-1e3, 39e3, CANDIDATES)  # a row is right from the first step on, or never again
         margins = np.clip(X[:, :1], -1, 1) * at
         losses = np.minimum(np.logaddexp(0.0, (1 - 2 * y[:, None]) * margins), 1.0).sum(axis=0)
-        noise = np.random.default_rng(seed).exponential(1 / self.epsilon, CANDIDATES)
+        noise = np.abs(NoiseSource(seed).laplace(1 / self.epsilon, CANDIDATES))  # exponential
         return int(np.argmin(losses + self.sign * noise))
 
 
@@ -69,10 +69,11 @@ class ClippedMean:
     rounds: int
 
     def __call__(self, X: Floats, y: Floats, seed: int) -> Floats:
-        rng = np.random.default_rng(seed)
-        batches = [rng.choice(len(y), self.batch, replace=False) for _ in range(self.rounds)]
+        source = NoiseSource(seed)
+        batches = [source.batch(len(y), self.batch / len(y), "fixed") for _ in range(self.rounds)]
         means = [np.clip(-np.mean(X[rows, 0] * y[rows]), -1, 1) for rows in batches]
-        return np.array(means) + rng.normal(0, self.sd(len(y)), self.rounds)
+        noisy: Floats = np.array(means) + self.sd(len(y)) * source.standard_normal(self.rounds)
+        return noisy
 
     def sd(self, n: int) -> float:
         """nu, of n rows."""
