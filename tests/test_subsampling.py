@@ -235,3 +235,16 @@ def test_impossible_batches_are_refused(wrong, message):
     facts = {"times": 1, "sd_per_sensitivity": 1.0, "batch": 10, "population": 100, "sampling": "poisson"}
     with pytest.raises(ValueError, match=message):
         SampledGradient(**{**facts, "adjacency": ADD_REMOVE, **wrong})
+
+
+def test_many_rounds_are_convolved_only_where_their_round_off_is_small_against_delta():
+    """An FFT to the power of 8 million lowers delta by 7e-11, measured; so the Renyi curve prices that at 1e-9."""
+    many = Poisson(8_000_000, 1 - 1e-12, math.sqrt(8e6), REPLACE_ONE)
+    assert poisson_epsilon((many,), 0.0, 1e-9) == math.inf
+    epsilon, method = Cost.poisson(many).epsilon(1e-9)
+    assert method == "RDP"
+    assert epsilon >= gaussian_epsilon(1.0, 1e-9)
+
+
+def test_next_to_no_noise_is_priced_without_filling_the_memory():
+    assert Cost.poisson(Poisson(1, 0.5, 1e-7, REPLACE_ONE)).epsilon(1e-5)[0] > 1e10

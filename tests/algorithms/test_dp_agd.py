@@ -123,3 +123,24 @@ def test_its_plan_is_one_cap():
     plan = DPAGD().plan(Problem(N, D, D, "logistic", Bounds(row=1.0)), Budget(1.0, 1e-6))
     assert plan.releases == (ZCDPFilter.calibrated(Budget(1.0, 1e-6)),)
     assert 0.999 < plan.epsilon <= 1.0
+
+
+@pytest.mark.parametrize("hardened", [False, True])
+def test_what_the_certificate_tells_of_a_step_length_is_the_same_for_neighbours(hardened):
+    """The scale on record must not follow the losses, not even in its last bits."""
+    X, y = some_rows()
+    release, told = GumbelStep(1, 5.0), set()
+    problem = Problem(N, D, D, "logistic", Bounds(feature=1.0), False, penalty=Penalty("ridge", 0.1))
+    plan = Plan("test", problem, Budget(math.inf, 1e-6), (release,))
+    for row in range(12):
+        labels = y.copy()
+        labels[row] = 1 - labels[row]
+        vault = CentralVault(X, labels, plan, NoiseSource(0, hardened=hardened))
+        vault.step_length(np.full(D, 0.1), np.ones(D), np.linspace(0, 6, 13), release, clip=2.0)
+        told.add((vault.answers[0].sensitivity, vault.answers[0].scale))
+    assert len(told) == 1
+
+
+def test_a_first_round_that_takes_all_is_refused():
+    with pytest.raises(ValueError, match="splits=1"):
+        DPAGD(splits=1)

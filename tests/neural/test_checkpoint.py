@@ -207,3 +207,15 @@ def test_killed_at_any_moment_it_goes_on_and_never_asks_more_than_was_paid_for(t
     assert answers < ROUNDS  # some were lost
     undisturbed = make_trainer(None, algorithm).fit(*some_examples(100)).certificate_
     assert json.loads(printed.replace("answered\n", "")) == json.loads(undisturbed.to_json())
+
+
+def test_a_link_to_a_checkpoint_is_the_checkpoint(tmp_path):
+    """Replacing the link instead of the file would leave the file behind, saying less than was asked."""
+    X, y = some_examples(60)
+    facts = {"optimizer": "dp-sgd", "budget": Budget(3.0, 1e-5)}
+    (tmp_path / "latest.npz").symlink_to(tmp_path / "run.npz")
+    PrivateTrainer(perceptron(), torch.nn.functional.cross_entropy, checkpoint=tmp_path / "latest.npz", **facts).fit(
+        X, y
+    )
+    assert (tmp_path / "latest.npz").is_symlink()
+    assert (tmp_path / "run.npz").exists()

@@ -147,3 +147,43 @@ def test_made_up_inputs_do_not_disturb_the_callers_random_numbers():
     torch.manual_seed(3)
     PrivateTrainer(module, cross_entropy, "dp-sgd", BUDGET).fit(X, y)
     assert torch.rand(1) == expected
+
+
+class ScalesWhenLarge(nn.Module):
+    """Mixes examples only where no made-up input is."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(5, CLASSES)
+
+    def forward(self, x):
+        return self.out(x / x.max() if x.max() > 1 else x)
+
+
+class SortsByLength(nn.Module):
+    """Right for made-up inputs, which have no zeros; else it would hand one example's gradient to another."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.out = nn.Linear(5, 4), nn.Linear(4, CLASSES)
+
+    def forward(self, x):
+        order = (x != 0).sum(dim=1).argsort()
+        return self.out(self.hidden(x[order])[order.argsort()].tanh())
+
+
+def test_a_forward_of_the_users_own_is_never_trusted_to_keep_examples_apart():
+    """Formulas for layers would be; torch.func keeps them apart by itself, or fails."""
+    refused(ScalesWhenLarge(), "cannot be trained privately")
+    X, y = some_examples(3)
+    for module in (SortsByLength(), nn.Sequential(SortsByLength())):
+        gradients = per_example_gradients(module, cross_entropy, (torch.tensor(X[0]), torch.tensor(y[0])))
+        assert isinstance(gradients, ByFunctions)
+    hooked = perceptron()
+    hooked.register_forward_hook(lambda module, given, output: output)
+    assert not ByLayers.takes(hooked)
+
+
+def test_half_precision_by_autocast_is_refused():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        refused(perceptron(), "torch.autocast is on")

@@ -334,3 +334,14 @@ def test_a_plan_refuses_batches_priced_for_other_neighbours_or_rows():
         problem = Problem(N, D, D, "logistic", Bounds(feature=1.0), False)
         with pytest.raises(ValueError, match="other neighbours or another number of rows"):
             Plan("test", problem, Budget(math.inf, 1e-6), (wrong,))
+
+
+def test_hardened_noise_allows_for_the_rounding_of_both_neighbours():
+    """Poisson batches are priced by how far each neighbour is from the batch without its row: two moves, not one."""
+    scales = {}
+    for sampling in ("poisson", "fixed"):
+        release = release_of(SampledGradient, sd=3.0, sampling=sampling)
+        vault = vault_of(np.zeros((N, 1000)), np.zeros(N), release, hardened=True)
+        ask(vault, release)
+        scales[sampling] = vault.answers[0].scale / (3.0 * vault.answers[0].sensitivity) - 1
+    assert scales["poisson"] >= 2 * scales["fixed"] - 1e-12 > 0

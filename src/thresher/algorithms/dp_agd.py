@@ -44,6 +44,8 @@ class DPAGD:
 
     def __post_init__(self) -> None:
         check_rounds(self.splits, "splits")
+        if self.splits == 1:
+            raise ValueError("splits=1: the first round alone would take the whole budget; use at least 2")
         check_positive(growth=self.growth, clip=self.clip, loss_clip=self.loss_clip)
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:

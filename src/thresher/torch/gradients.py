@@ -52,8 +52,13 @@ class ByLayers:
 
     @staticmethod
     def takes(module: nn.Module) -> bool:
-        """Whether there is a formula for every layer with trainable parameters."""
-        return all(type(layer) in GradSampleModule.GRAD_SAMPLERS for layer in own_parameters(module))
+        """Whether there is a formula for every layer with trainable parameters, and nothing but torch's own forwards.
+
+        No probe can prove that a user's forward, or hook, never mixes examples; torch.func keeps them apart by itself.
+        """
+        return all(_is_torchs_own(part) for part in module.modules()) and all(
+            type(layer) in GradSampleModule.GRAD_SAMPLERS for layer in own_parameters(module)
+        )
 
     def _used(self, layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         # the edge, not the tensor: a later layer may work in place
@@ -122,6 +127,11 @@ def clipped_sum(gradients: list[Tensor], clip: float, weight: float = 1.0) -> Fl
     """``weight`` times the sum over examples, each clipped to l2 norm ``clip``, as one vector in double precision."""
     factors = weight * (clip * INWARD / norms(gradients)).clamp(max=1.0)
     return flat([factors.to(gradient.dtype) @ gradient.flatten(1) for gradient in gradients])
+
+
+def _is_torchs_own(module: nn.Module) -> bool:
+    hooked = module._forward_hooks or module._forward_pre_hooks
+    return type(module).__module__.startswith("torch.nn.modules.") and not hooked
 
 
 def trainable(module: nn.Module) -> list[nn.Parameter]:

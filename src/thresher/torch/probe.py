@@ -28,6 +28,8 @@ def check_parameters(module: nn.Module) -> None:
         )
     if not trainable(module):
         raise ValueError("module has no trainable parameters (requires_grad=True), so there is nothing to train")
+    if torch.is_autocast_enabled(trainable(module)[0].device.type):
+        raise ValueError("torch.autocast is on: clipped gradients would be summed in half precision; fit outside of it")
     for name, parameter in module.named_parameters():
         if parameter.requires_grad and parameter.dtype not in (torch.float32, torch.float64):
             raise ValueError(

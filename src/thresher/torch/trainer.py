@@ -75,6 +75,8 @@ class PrivateTrainer:
         check_parameters(self.module)
         problem: Any = ModuleProblem(n, flat(trainable(self.module)))  # what algorithms ask of a Problem, it has
         plan: Plan = with_neural_defaults(self.optimizer, n, self.budget).plan(problem, self.budget)
+        if plan.problem != problem or plan.budget != self.budget:
+            raise ValueError(f"optimizer={plan.algorithm!r} planned for another problem or budget than it was given")
         return plan
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -93,7 +95,7 @@ class PrivateTrainer:
         checkpoint = None
         if self.checkpoint is not None:
             shapes = {"input": list(inputs.shape[1:]), "target": list(targets.shape[1:])}
-            checkpoint = Checkpoint(Path(self.checkpoint), facts_of(plan, shapes))
+            checkpoint = Checkpoint(Path(self.checkpoint).resolve(), facts_of(plan, shapes))  # not a link to it
         with (
             checkpoint.held() if checkpoint else nullcontext(),
             progress_bar(plan.algorithm, plan.settings["rounds"], enabled=self.verbose > 0) as watch,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from thresher.clipping import LARGEST, gradient_sensitivity, momentum_clip
 from thresher.engines import Batch, ByRows
+from thresher.randomness import GRID_STEPS
 from thresher.releases import Release, SampledRelease
 from thresher.vaults.rows import Rows, clip_residuals
 
@@ -90,6 +91,10 @@ class Batches(Rows):
         value = self._batch_sum(residuals, self._drawn(release)) / release.batch
         sensitivity = gradient_sensitivity(clip, release.batch, self._plan.budget.adjacency)
         error = self._round_off(clip) * self.problem.n / release.batch  # at worst every row is drawn
+        if release.sampling == "poisson":
+            # Priced is how far each neighbour is from the batch without its row: rounding may move both, so what the
+            # hardened mode allows for one move, twice the error and a grid step per coordinate, is allowed for twice.
+            error = 2 * error + release.multiplier * sensitivity / GRID_STEPS * math.sqrt(value.size) / 2
         return self._noised(value, release, clip, sensitivity, error)
 
     def _batch_sum(self, residuals: Residuals, rows: Indices) -> Floats:

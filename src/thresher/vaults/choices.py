@@ -48,13 +48,15 @@ class Choices(Rows):
         self._check_question(release, clip, direction)
         engine = self._charge("step length", release, clip, theta)
         start, slope = self._margins(engine, theta), margins_of(engine, problem.by_column(direction))
-        scores = np.empty(len(lengths))
+        scores, largest = np.empty(len(lengths)), 0.0
         for at, length in enumerate(lengths):
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = start - length * slope
             penalty = problem.penalty.value((theta - length * direction)[: problem.width])
             scores[at] = -self._clipped_losses(margins, clip).sum() / problem.n - penalty
-        error = self._round_off(clip) + 4 * ROUND_OFF * float(np.max(np.abs(scores)))
+            largest = max(largest, penalty)
+        # a public bound, at most 2 n rows: the scale that follows from it is told in the certificate
+        error = self._round_off(clip) + 4 * ROUND_OFF * (clip * len(self._targets) / problem.n + largest)
         (chosen,) = self._chosen(scores, 1, release, clip, mean_loss_sensitivity(clip, problem.n), error)
         return int(chosen)
 
