@@ -329,7 +329,8 @@ def _broken() -> list[Case]:
     signed = ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels", "signed-vertex"]
     most = dict.fromkeys([*choices, "walked-vertex"], 12_000) | {"pure-minimiser": 8_000, "step-length": 8_000}
     # their prices, Renyi curves, are so much above their costs that 0.7 of the noise costs little more than claimed
-    most |= {"perturbed-minimiser": 80_000, "fixed-gradient": 20_000}
+    most |= {"perturbed-minimiser": 80_000, "fixed-gradient": 40_000}
+    most |= {"sampled-gradient": 10_000, "sampled-momentum": 10_000}
     cases = [_broken_case(name, "quiet", {"noise": QuietNoise}, most.get(name, 4_000)) for name in quiet]
     cases += [_broken_case(name, "unclipped", {"vault": Unclipped}, 2_000) for name in unclipped]
     cases += [_broken_case(name, "free-sign", {"vault": FreeSign}, 1_000) for name in signed]
@@ -340,8 +341,8 @@ def _broken() -> list[Case]:
 def _broken_batches() -> list[Case]:
     """Broken copies of random batches; of choices, the one whose noise has the wrong sign."""
     whole = ["sampled-gradient", "added-gradient", "few-fixed-gradient", "sampled-momentum"]
-    cases = [_broken_case(name, "whole-batch", {"vault": WholeBatch}, 2_000) for name in whole]
-    cases.append(_broken_case("sampled-gradients", "reused-batch", {"vault": ReusedBatch}, 4_000))
+    cases = [_broken_case(name, "whole-batch", {"vault": WholeBatch}, 8_000) for name in whole]
+    cases.append(_broken_case("sampled-gradients", "reused-batch", {"vault": ReusedBatch}, 12_000))
     cases.append(_broken_case("sampled-momentum", "swapped-clips", {"vault": SwappedClips}, 1_000))
     cases.append(_broken_case("step-length", "wrong-sign", {"vault": WrongSign}, 1_000))
     return cases
