@@ -94,7 +94,8 @@ class Batches(Rows):
         if release.sampling == "poisson":
             # Priced is how far each neighbour is from the batch without its row: rounding may move both, so what the
             # hardened mode allows for one move, twice the error and a grid step per coordinate, is allowed for twice.
-            error = 2 * error + release.multiplier * sensitivity / GRID_STEPS * math.sqrt(value.size) / 2
+            rounding = release.multiplier * sensitivity / GRID_STEPS * math.sqrt(value.size)
+            error = 2 * error + rounding / 2
         return self._noised(value, release, clip, sensitivity, error)
 
     def _batch_sum(self, residuals: Residuals, rows: Indices) -> Floats:
