@@ -8,6 +8,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'thresher[torch]'")
 pytest.importorskip("opacus", reason="opacus is not installed: pip install 'thresher[torch]'")
 
+from opacus import PrivacyEngine  # noqa: E402, F401
+from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402, F401
 from torch import nn  # noqa: E402
 from torch.nn.functional import cross_entropy  # noqa: E402
 

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from opacus import PrivacyEngine
-from opacus.utils.batch_memory_manager import BatchMemoryManager
 
-from networks import perceptron, some_examples, torch
+from networks import BatchMemoryManager, PrivacyEngine, perceptron, some_examples, torch
 from thresher.algorithms.smoothing import smoothed as smoothed_array
 from thresher.torch import smoothed
 from thresher.torch.smoothing import smoothed_vector
