@@ -63,7 +63,7 @@ def test_algorithms_touch_no_row_and_draw_no_noise(path):
     [
         ("engines", {"engines", "vaults"}),
         ("losses", {"engines", "vaults", "plan"}),
-        ("randomness", {"randomisers", "vaults", "fitting", "local", "audit", "torch"}),
+        ("randomness", {"randomisers", "vaults", "fitting", "local", "audit", "torch", "federated"}),
         ("audit", {"audit", "report", "display", "cli"}),
         ("torch", {"torch"}),
     ],
@@ -79,7 +79,8 @@ def test_rows_losses_noise_and_attacks_are_handled_only_where_they_belong(name, 
         ("budget", set()),
         ("subsampling", {"budget"}),
         ("accounting", {"budget", "subsampling"}),
-        ("releases", {"accounting", "subsampling", "budget"}),
+        ("dithered", set()),
+        ("releases", {"accounting", "subsampling", "budget", "dithered"}),
     ],
 )
 def test_the_privacy_core_depends_on_nothing_above_it(name, allowed):
@@ -103,6 +104,8 @@ def test_dependencies_point_one_way(name):
 NOISELESS = [
     "budget",
     "subsampling",
+    "dithered",
+    "federated",
     "accounting",
     "releases",
     "penalties",

@@ -18,6 +18,8 @@ from thresher.budget import Adjacency, Budget
 from thresher.randomisers import Classes, Hypercube, Laplace, Piecewise, Sphere
 from thresher.releases import (
     _KINDS,
+    BinomialGradient,
+    BinomialMinimiser,
     ClassReport,
     ExactRelease,
     GaussianGradient,
@@ -64,6 +66,7 @@ REPORTS = [
     PiecewiseReport(times=1, epsilon=0.7),
     ClassReport(times=1, epsilon=0.7, classes=3),
 ]
+JOINT = [BinomialGradient, BinomialMinimiser]
 TOPS = [GumbelSelection, GumbelVotes]
 GUMBELS = [GumbelQuantile, GumbelVertex, GumbelStep]
 SAMPLED = [
@@ -80,6 +83,7 @@ ONE_OF_EACH = [
     ExactRelease(times=1, question="gradient"),
     *SAMPLED,
     ZCDPFilter(times=1, rho=0.3),
+    *(kind(times=3, sd_per_sensitivity=2.5, coins=256, dither=8, touched=20) for kind in JOINT),
     *REPORTS,
 ]
 
@@ -160,7 +164,7 @@ def test_a_filter_is_one_cap_priced_in_zcdp():
 
 def test_multipliers_are_noise_scale_over_sensitivity():
     central = ONE_OF_EACH[: -len(REPORTS)]
-    assert [release.multiplier for release in central] == [*[2.5] * 14, 1 / 0.7, 0.0, 0.0, 2.5, 2.5, 0.0]
+    assert [release.multiplier for release in central] == [*[2.5] * 14, 1 / 0.7, 0.0, 0.0, 2.5, 2.5, 0.0, 2.5, 2.5]
 
 
 @pytest.mark.parametrize("release", REPORTS, ids=lambda release: type(release).__name__)

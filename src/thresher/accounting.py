@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,6 +172,7 @@ class Cost:
     pure: float = 0.0  # epsilon at delta = 0
     rdp: tuple[float, ...] = field(default=(0.0,) * len(ORDERS), repr=False)  # Renyi DP at ORDERS
     sampled: tuple[Poisson, ...] = ()  # releases over Poisson batches
+    lost: float = 0.0  # the chance of events outside which all of this holds; it is paid for in delta
 
     @classmethod
     def gaussian(cls, mu_squared: float) -> Cost:
@@ -199,9 +200,12 @@ class Cost:
         return cls(math.inf, rho, math.inf, tuple(rho * ORDERS))
 
     @classmethod
-    def renyi(cls, rdp: Floats) -> Cost:
-        """A release known by its Renyi curve at ORDERS only."""
-        return cls(math.inf, math.inf, math.inf, tuple(rdp))
+    def renyi(cls, rdp: Floats, lost: float = 0.0) -> Cost:
+        """A release known by its Renyi curve at ORDERS only, outside events of chance ``lost``.
+
+        Each law is (1 - lost) times one with this curve plus lost times another (Bun and Steinke 2016, Definition 8.1).
+        """
+        return cls(math.inf, math.inf, math.inf, tuple(rdp), lost=lost)
 
     @classmethod
     def poisson(cls, part: Poisson) -> Cost:
@@ -217,7 +221,7 @@ class Cost:
         rdp = tuple(map(operator.add, self.rdp, other.rdp))
         return Cost(
             self.mu_squared + other.mu_squared, self.rho + other.rho, self.pure + other.pure, rdp,
-            tuple(sorted(self.sampled + other.sampled)),
+            tuple(sorted(self.sampled + other.sampled)), self.lost + other.lost,
         )  # fmt: skip
 
     @property
@@ -227,6 +231,9 @@ class Cost:
 
     def epsilon(self, delta: float) -> tuple[float, str]:
         """The smallest epsilon any currency proves at ``delta``, and the name of that currency."""
+        if self.lost > 0:
+            inside = replace(self, lost=0.0)
+            return inside.epsilon(delta - self.lost) if delta > self.lost else (math.inf, "no currency")
         if delta == 0:
             return (math.inf if self.sampled else self.pure), "pure composition"
         if not self.sampled:

@@ -24,39 +24,15 @@ from thresher.clipping import (
     minimiser_sensitivity,
     report_sensitivity,
 )
-from thresher.plan import Answer, Plan, Trust
+from thresher.plan import Answer, Plan
 from thresher.releases import Release, SampledRelease, ZCDPFilter, release_from_dict
+from thresher.trust import TRUST
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 
 Grade = Literal["proved", "conditional", "printed", "none"]
 """proved: every bound enforced, accounting sound. conditional: sound if a named assumption holds. printed: a formula
 kept as a paper prints it. none: no privacy."""
-
-
-TRUST: Mapping[Trust, Mapping[str, str]] = {
-    "central": {
-        "model": "central",
-        "protected": "each person's whole record, from whoever sees the model",
-        "must be trusted": "the curator who runs the fit: it sees every record, and clips and adds the noise",
-        "need not be trusted": "anybody who sees the model or this certificate",
-    },
-    "local": {
-        "model": "local",
-        "protected": "each person's whole record, from everybody else, the server included",
-        "must be trusted": "each person's own device, to clip and randomise its record and to report once; and for the "
-        "model to be right, though not for privacy, the server and most of the other people",
-        "need not be trusted": "the server that collects reports, the network, anybody who sees reports or the model",
-    },
-    "labels": {
-        "model": "labels",
-        "protected": "each person's label, from everybody else, the server included; the features are PUBLIC and not "
-        "protected at all",
-        "must be trusted": "each person's own device, to clip and randomise its label and to report once; and for the "
-        "model to be right, though not for privacy, the server and most of the other people",
-        "need not be trusted": "the server that collects reports, the network, anybody who sees reports or the model",
-    },
-}
 
 
 @dataclass(frozen=True)

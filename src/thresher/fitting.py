@@ -69,7 +69,7 @@ class PrivateFit(BaseEstimator):
         n, d = X.shape
         outputs = 1 if y.ndim == 1 else y.shape[1]
         algorithm = self._algorithm(outputs)
-        plan = self._plan(n if self.n_public is None else self.n_public, d, outputs)
+        plan = self._told(self._plan(n if self.n_public is None else self.n_public, d, outputs), X)
         adjacency = plan.budget.adjacency
         if adjacency is Adjacency.REPLACE_ONE and self.n_public is not None:
             raise ValueError(
@@ -106,6 +106,10 @@ class PrivateFit(BaseEstimator):
         self.algorithm_ = plan.algorithm
         self.certificate_ = certificate
         return self
+
+    def _told(self, plan: Plan, X: Any) -> Plan:
+        """The plan with public facts about the rows that certificates should tell."""
+        return plan
 
     def _outputs_declared(self) -> int:
         return 1

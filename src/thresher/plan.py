@@ -20,13 +20,11 @@ from thresher.losses import LOSSES
 from thresher.measurements import LINEAR, Measurement
 from thresher.penalties import NO_PENALTY, Penalty
 from thresher.releases import Release, SampledRelease, ZCDPFilter, is_priced_here
+from thresher.trust import Trust
 
-__all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem", "Trust"]
+__all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem"]
 
 Calibration = Literal["proved", "printed"]
-
-Trust = Literal["central", "local", "labels"]
-"""Who sees the rows: a curator; nobody but each person; everybody, but the labels are each person's own."""
 
 INTERCEPT_SHARE = 1 / 8
 """The intercept's constant column, in units of the row bound: it costs sqrt(1 + 1/64) - 1 = 0.8 % more noise."""

@@ -215,6 +215,15 @@ class NoiseSource:
         self._guard()
         return self._generator.integers(0, below, size, dtype=np.int64)
 
+    def heads(self, coins: int, size: int) -> Integers:
+        """How many of so many fair coins fall heads, counted bit by bit: exactly binomial."""
+        self._guard()
+        words, left = divmod(coins, 63)
+        tosses = self._generator.integers(0, 2**63, (words + 1, size), dtype=np.int64)
+        tosses[words] &= 2**left - 1
+        counted: Integers = np.bitwise_count(tosses).sum(axis=0, dtype=np.int64)
+        return counted
+
     def l2_laplace(self, scale: float, dimension: int) -> Floats:
         """A vector of density proportional to exp(-||v||_2/scale): uniform direction, Gamma(dimension, scale) norm."""
         self._guard()

@@ -14,7 +14,7 @@ from thresher.algorithms.defaults import between_classes, check_positive, check_
 from thresher.budget import Budget
 from thresher.clipping import gradient_sensitivity
 from thresher.plan import Plan, Problem
-from thresher.releases import GaussianGradient, Release, SampledGradient
+from thresher.releases import GaussianGradient, Release, SampledGradient, SampledRelease
 from thresher.subsampling import Sampling
 from thresher.vaults import CentralVault
 
@@ -174,7 +174,7 @@ class Stochastic:
     def _ask(self, vault: CentralVault, state: State) -> Floats:
         """A noisy gradient at theta."""
         (release,) = vault.plan.releases
-        question = vault.gradient if isinstance(release, GaussianGradient) else vault.sampled_gradient
+        question = vault.sampled_gradient if isinstance(release, SampledRelease) else vault.gradient
         clip = vault.plan.settings["clip"]
         answer = question(state["theta"], release, math.inf if clip == "none" else clip)
         return between_classes(answer, vault.problem)

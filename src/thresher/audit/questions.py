@@ -14,7 +14,7 @@ from thresher.audit import pairs
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.budget import Adjacency, Budget
-from thresher.plan import Plan, Problem, Trust
+from thresher.plan import Plan, Problem
 from thresher.polytopes import L1Ball, Polytope
 from thresher.randomisers import Hypercube, Sphere
 from thresher.releases import (
@@ -41,6 +41,7 @@ from thresher.releases import (
     SampledMomentum,
     SphereReport,
 )
+from thresher.trust import Trust
 from thresher.vaults import CentralVault, LabelVault, LocalVault
 from thresher.vaults.perturbation import curvature_ratio
 from thresher.walk import Walk

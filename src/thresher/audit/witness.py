@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from thresher.audit.local_witness import LabelWitness, LocalWitness
 from thresher.audit.mixtures import MOST_ROWS, Mixture, log_sum, mixture_of
 from thresher.audit.script import Said
-from thresher.plan import Plan, Trust
+from thresher.plan import Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import Release, SampledRelease
+from thresher.trust import Trust
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault
 from thresher.vaults.batches import Residuals
 from thresher.vaults.vault import Vault

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.algorithms import LDPIHT, LOCAL
-from thresher.certificate import TRUST
 from thresher.clipping import LARGEST, SMALLEST, Bounds
 from thresher.local.strict import (
     Reader,
@@ -35,7 +34,7 @@ from thresher.local.strict import (
     whole,
 )
 from thresher.measurements import MEASUREMENTS
-from thresher.plan import Plan, Problem, Trust
+from thresher.plan import Plan, Problem
 from thresher.releases import (
     ClassReport,
     GaussianReport,
@@ -46,6 +45,7 @@ from thresher.releases import (
     SphereReport,
     release_from_dict,
 )
+from thresher.trust import TRUST, Trust
 from thresher.vaults.people import label_randomiser, vector_randomiser
 
 __all__ = ["Question", "Task"]

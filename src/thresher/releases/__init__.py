@@ -27,6 +27,7 @@ from thresher.releases.central import (
     PerturbedMinimiser,
     PrintedLabels,
 )
+from thresher.releases.federated import BinomialGradient, BinomialMinimiser, BinomialRelease
 from thresher.releases.filters import ZCDPFilter
 from thresher.releases.local import (
     ClassReport,
@@ -39,6 +40,9 @@ from thresher.releases.local import (
 from thresher.releases.sampled import SampledGradient, SampledMomentum, SampledRelease, least_noise, noise_guess
 
 __all__ = [
+    "BinomialGradient",
+    "BinomialMinimiser",
+    "BinomialRelease",
     "ClassReport",
     "ExactRelease",
     "GaussianGradient",
@@ -78,7 +82,7 @@ _KINDS: dict[str, type[Release]] = {
         GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram,
         GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
         GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, GumbelStep, LaplaceVertex, ExactRelease,
-        SampledGradient, SampledMomentum, ZCDPFilter,
+        SampledGradient, SampledMomentum, ZCDPFilter, BinomialGradient, BinomialMinimiser,
         SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport,
     )
 }  # fmt: skip

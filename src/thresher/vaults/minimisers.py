@@ -7,13 +7,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.budget import Adjacency
 from thresher.clipping import LARGEST, SMALLEST, minimiser_sensitivity
 from thresher.engines import Engine
+from thresher.plan import Problem
 from thresher.releases import Release
 from thresher.vaults.minimise import minimise_strongly_convex
-from thresher.vaults.rows import ROUND_OFF, Rows, margins_of
+from thresher.vaults.rows import ROUND_OFF, Rows, margins_of, round_off
 
-__all__ = ["Minimisers"]
+__all__ = ["Minimisers", "stability"]
 
 Floats = NDArray[np.float64]
 
@@ -41,21 +43,12 @@ class Minimisers(Rows):
         """The minimiser over the columns of ``engine``, whose rows have l2 norm at most ``row_norm``, and how far it
         can be from that of a neighbour. ``l1`` adds sum_j l1_j |theta_j| to the objective, the same for both.
         """
-        size = engine.dimension
-        tolerance = self._tolerance(clip)
+        tolerance = _tolerance(self.problem.n, clip)
         objective = self._objective(engine, limits, ridge)
         smoothness = self.problem.curvature * row_norm**2 * len(self._targets) / self.problem.n + ridge
-        theta = minimise_strongly_convex(objective, np.zeros(size), ridge, smoothness, tolerance, l1)
-        # A margin is off by at most d u ||x|| ||theta||, with ||theta|| <= 2 clip / ridge at a minimiser over at most
-        # 2 n rows: public numbers only, since the noise must not depend on how many rows there are.
-        margins_off = 4 * size * ROUND_OFF * self.problem.curvature * row_norm**2 * clip / ridge
-        certified = tolerance + self._round_off(clip) + margins_off
+        theta = minimise_strongly_convex(objective, np.zeros(engine.dimension), ridge, smoothness, tolerance, l1)
         adjacency = self._plan.budget.adjacency
-        return theta, minimiser_sensitivity(clip, self.problem.n, adjacency, ridge, certified)
-
-    def _tolerance(self, clip: float) -> float:
-        """Of the gradient at a minimiser: 1 % more noise, and reachable in floating point."""
-        return 0.01 * clip / self.problem.n + 4 * self._round_off(clip)
+        return theta, stability(self.problem, adjacency, engine.dimension, clip, ridge, row_norm)
 
     def _objective(
         self, engine: Engine, limits: Floats, ridge: float, tilt: Floats | float = 0.0
@@ -69,3 +62,19 @@ class Minimisers(Rows):
             return value + ridge / 2 * float(theta @ theta) + float(np.sum(tilt * theta)), gradient
 
         return objective
+
+
+def stability(problem: Problem, adjacency: Adjacency, size: int, clip: float, ridge: float, row_norm: float) -> float:
+    """How far a certified minimiser over ``size`` columns can be from that of a neighbour: public numbers only, since
+    the noise must not depend on how many rows there are.
+
+    A margin is off by at most d u ||x|| ||theta||; ||theta|| <= 2 clip / ridge at a minimiser over at most 2 n rows.
+    """
+    margins_off = 4 * size * ROUND_OFF * problem.curvature * row_norm**2 * clip / ridge
+    certified = _tolerance(problem.n, clip) + round_off(problem.n, clip) + margins_off
+    return minimiser_sensitivity(clip, problem.n, adjacency, ridge, certified)
+
+
+def _tolerance(n: int, clip: float) -> float:
+    """Of the gradient at a minimiser: 1 % more noise, and reachable in floating point."""
+    return 0.01 * clip / n + 4 * round_off(n, clip)

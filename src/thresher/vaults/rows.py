@@ -20,13 +20,13 @@ from thresher.randomness import NoiseSource
 from thresher.releases import Release, ZCDPFilter
 from thresher.vaults.vault import Vault
 
-__all__ = ["ROUND_OFF", "Rows", "clip_residuals", "margins_of"]
+__all__ = ["ROUND_OFF", "Rows", "clip_residuals", "margins_of", "round_off"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 ROUND_OFF = 2.0**-53
-EXACTLY_SAMPLED = ("gaussian", "gumbel", "none")
+EXACTLY_SAMPLED = ("gaussian", "gumbel", "dithered binomial", "none")
 OF_SEVERAL_OUTPUTS = ("gradient", "sampled gradient", "sampled momentum", "step length")
 
 
@@ -166,12 +166,7 @@ class Rows(Vault):
         return gradient_sensitivity(clip, self.problem.n, self._plan.budget.adjacency)
 
     def _round_off(self, clip: float) -> float:
-        """An l2 bound on the floating-point error of a mean gradient.
-
-        A sum of m terms carries a relative error of at most about m u coordinate by coordinate (Higham 2002, section
-        4.2), so (m + 8) u * (1/n) sum_i ||g_i|| in norm. The estimators refuse more than m = 2 n rows.
-        """
-        return 0.0 if math.isinf(clip) else 2 * (2 * self.problem.n + 8) * ROUND_OFF * clip
+        return round_off(self.problem.n, clip)
 
     def _noised(self, value: Floats, release: Release, clip: float, sensitivity: float, error: float) -> Floats:
         """The way out of every number: noise as planned, scaled by the sensitivity, and an entry in the record."""
@@ -208,6 +203,15 @@ class Rows(Vault):
 
 def _same(known: Any, key: Any) -> bool:
     return np.array_equal(known, key) if isinstance(key, np.ndarray) else bool(known == key)
+
+
+def round_off(n: int, clip: float) -> float:
+    """An l2 bound on the floating-point error of a mean gradient.
+
+    A sum of m terms carries a relative error of at most about m u coordinate by coordinate (Higham 2002, section 4.2),
+    so (m + 8) u * (1/n) sum_i ||g_i|| in norm. The estimators refuse more than m = 2 n rows.
+    """
+    return 0.0 if math.isinf(clip) else 2 * (2 * n + 8) * ROUND_OFF * clip
 
 
 def clip_residuals(residuals: Floats, limits: Floats | float) -> Floats:

@@ -1,0 +1,52 @@
+"""Secure aggregation: integers in, one noisy integer vector out. And the reference, which draws the same law here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.dithered import DitheredBinomial
+from thresher.randomness import NoiseSource
+
+__all__ = ["LARGEST_UNIT", "Aggregation", "Integers", "ReferenceAggregation"]
+
+Integers = NDArray[np.int64]
+
+LARGEST_UNIT = 2**52
+"""No party's number is larger, so that sums of thousands of them and the noise fit into 64 bits."""
+
+
+class Aggregation(Protocol):
+    """What a back-end does: add up vectors that it never shows anybody, and one copy of noise that nobody knows."""
+
+    def noisy_sum(self, parts: Sequence[Integers], law: Any) -> Integers:
+        """The sum of all parties' vectors plus noise of ``law``; ``parts`` are those of the parties in this process."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class ReferenceAggregation:
+    """All in one process, for tests and simulations: it sees every part, and its noise has the law of the real ones."""
+
+    def __init__(self, noise: NoiseSource) -> None:
+        self._noise = noise
+
+    def noisy_sum(self, parts: Sequence[Integers], law: DitheredBinomial) -> Integers:
+        total = np.sum(parts, axis=0, dtype=np.int64)
+        return total + dithered_binomial(self._noise, law, total.size)
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def dithered_binomial(noise: NoiseSource, law: DitheredBinomial, size: int) -> Integers:
+    """Independent draws of ``law``, exactly, from the bits of ``noise``."""
+    draws: Integers = noise.heads(law.coins, size) * 2**law.dither
+    for _ in range(3):
+        draws += noise.uniform_integers(2**law.dither, size)
+    draws -= law.offset
+    return draws

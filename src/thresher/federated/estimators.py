@@ -1,0 +1,293 @@
+"""Front doors for parties that cannot share rows: a list of data sets in, one model and its certificate out.
+
+All parties live in this process: a simulation, or, with a real back-end, a rehearsal. ``thresher federate`` runs each
+party on a machine of its own (:mod:`thresher.federated.session`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.algorithms.protocol import Algorithm
+from thresher.federated.aggregation import Aggregation, ReferenceAggregation
+from thresher.federated.parties import DataSets
+from thresher.federated.plans import joint, sizes_note
+from thresher.federated.protocols import DENSE, SPARSE, Protocol, protocol_of
+from thresher.federated.vault import FederatedVault, JointVault, SeparateVault, parties_of
+from thresher.models import ClassifierModel, LinearModel, RegressorModel, Target
+from thresher.penalties import Penalty
+from thresher.plan import Plan
+from thresher.randomness import NoiseSource
+from thresher.tables import numeric_target, reject_text
+
+__all__ = [
+    "FederatedERMClassifier",
+    "FederatedERMRegressor",
+    "FederatedSparseClassifier",
+    "FederatedSparseRegressor",
+]
+
+Floats = NDArray[np.float64]
+Backend = Literal["reference", "mpyc", "spu", "skellam"]
+
+
+class _FederatedModel(LinearModel):
+    """What the four front doors share: the rows stay in blocks, and the plan's noise is drawn by the parties."""
+
+    _known: ClassVar[Mapping[str, Protocol]]
+
+    def _protocol(self) -> Protocol:
+        return protocol_of(self.algorithm, self._known)
+
+    def _algorithm(self, outputs: int) -> Algorithm:
+        return self._protocol().algorithm(self._penalty().strength or None)
+
+    def _plan(self, n_samples: int, n_features: int, outputs: int) -> Plan:
+        if self.aggregation not in get_args(Backend):
+            raise ValueError(
+                f"aggregation={self.aggregation!r} must be one of {', '.join(map(repr, get_args(Backend)))}"
+            )
+        plan = super()._plan(n_samples, n_features, outputs)
+        return joint(plan, self.aggregation) if self._protocol().noise == "joint" else replace(plan, trust="parties")
+
+    def _told(self, plan: Plan, X: DataSets) -> Plan:
+        return replace(plan, notes=(*plan.notes, sizes_note(X.sizes)))
+
+    def _vault(self) -> Callable[..., FederatedVault]:
+        def opened(X: DataSets, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None]) -> FederatedVault:
+            parties = parties_of(X, y, plan, noise, X.sizes)
+            if self._protocol().noise == "separate":
+                return SeparateVault(parties, plan, noise, watch)
+            return JointVault(parties, X.sizes, self._aggregation(len(parties), noise), plan, noise, watch)
+
+        return opened
+
+    def _aggregation(self, parties: int, noise: NoiseSource) -> Aggregation:
+        if self.aggregation == "reference":
+            return ReferenceAggregation(noise)
+        raise NotImplementedError(self.aggregation)
+
+    def _blocks(self, data_sets: Any) -> tuple[DataSets, list[Any]]:
+        """Each party's rows and targets, checked like those of any fit, and that all have the same columns."""
+        if not isinstance(data_sets, Sequence) or len(data_sets) < 2:
+            raise ValueError(
+                "data_sets must be a list of at least two pairs (X, y), one for each party; for one data set use "
+                f"{type(self).__name__.removeprefix('Federated')}"
+            )
+        blocks, targets = [], []
+        for at, pair in enumerate(data_sets):
+            with _named(f"data_sets[{at}]"):
+                X, y = pair
+                reject_text(X)
+                y = numeric_target(y) if isinstance(self, RegressorModel) else y
+                X, y = self._checked(
+                    X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=1, reset=at == 0
+                )  # fmt: skip
+            blocks.append(X)
+            targets.append(y)
+        return DataSets(blocks), targets
+
+
+@contextmanager
+def _named(party: str) -> Any:
+    """Errors that say whose data they are about."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{party}: {error}") from None
+
+
+class _FederatedRegressor(_FederatedModel, RegressorModel):
+    def fit(self, data_sets: Any) -> Self:  # type: ignore[override]
+        """Fit on a list of pairs (X, y), one for each party: NumPy, SciPy sparse, pandas or polars."""
+        rows, targets = self._blocks(data_sets)
+        return self._fit(rows, np.concatenate(targets), ())
+
+
+class _FederatedClassifier(_FederatedModel, ClassifierModel):
+    def fit(self, data_sets: Any) -> Self:  # type: ignore[override]
+        """Fit on a list of pairs (X, y), one for each party; ``y`` holds labels."""
+        rows, targets = self._blocks(data_sets)
+        classes, belongs, assumptions = self._classes_in(np.concatenate(targets))
+        self._fit(rows, belongs, assumptions)
+        self.classes_ = classes
+        return self
+
+
+class FederatedSparseRegressor(_FederatedRegressor):
+    """Sparse linear regression over the rows of several parties, as if one curator had them all.
+
+    Parameters are those of :class:`~thresher.SparseRegressor`, but for
+
+    algorithm : str or instance
+        "dp-ight", "noisy-frank-wolfe", "mpc-out-p" (each party's own minimiser, averaged), or an instance from
+        :mod:`thresher.algorithms` that asks for noisy gradients or one minimiser.
+    aggregation : "reference", "mpyc", "spu" or "skellam"
+        How the parties add up. "reference" does it in this process; the others run the real protocol between processes
+        on this machine.
+
+    ``fit`` takes a list of pairs (X, y). How many rows each party holds is public.
+    """
+
+    _known = SPARSE
+
+    def __init__(
+        self,
+        sparsity: int = 10,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        feature_bound: Any = None,
+        row_bound: float | None = None,
+        target_bound: Target = None,
+        algorithm: str | Algorithm = "dp-ight",
+        aggregation: Backend = "reference",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sparsity = sparsity
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_bound = feature_bound
+        self.row_bound = row_bound
+        self.target_bound = target_bound
+        self.algorithm = algorithm
+        self.aggregation = aggregation
+        self.adjacency = adjacency
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class FederatedSparseClassifier(_FederatedClassifier):
+    """Sparse logistic regression over the rows of several parties; see :class:`FederatedSparseRegressor`.
+
+    ``classes`` are the labels, public; if they are not given they are read from the data, and the certificate says so.
+    """
+
+    _known = SPARSE
+
+    def __init__(
+        self,
+        sparsity: int = 10,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        feature_bound: Any = None,
+        row_bound: float | None = None,
+        classes: Any = None,
+        algorithm: str | Algorithm = "dp-ight",
+        aggregation: Backend = "reference",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sparsity = sparsity
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_bound = feature_bound
+        self.row_bound = row_bound
+        self.classes = classes
+        self.algorithm = algorithm
+        self.aggregation = aggregation
+        self.adjacency = adjacency
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class _Dense(_FederatedModel):
+    _known = DENSE
+
+    def _sparsity(self, n_features: int) -> int:
+        return n_features
+
+    def _penalty(self) -> Penalty:
+        return Penalty("ridge", self.penalty)
+
+
+class FederatedERMClassifier(_Dense, _FederatedClassifier):
+    """Logistic regression on all features over the rows of several parties: chapter 6 of the thesis, made sound.
+
+    Parameters are those of :class:`~thresher.ERMClassifier` with a ridge for a penalty, but for
+
+    algorithm : str or instance
+        "mpc-grad-p" (gradient descent with joint noise), "mpc-out-p" (the parties' own minimisers, averaged, with joint
+        noise); the baselines "local-grad-p" and "local-out-p" have each party add noise of its own.
+    aggregation : "reference", "mpyc", "spu" or "skellam"
+        As of :class:`FederatedSparseRegressor`.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        *,
+        algorithm: str | Algorithm = "mpc-grad-p",
+        aggregation: Backend = "reference",
+        feature_bound: Any = None,
+        row_bound: float | None = None,
+        penalty: float = 0.0,
+        classes: Any = None,
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.algorithm = algorithm
+        self.aggregation = aggregation
+        self.feature_bound = feature_bound
+        self.row_bound = row_bound
+        self.penalty = penalty
+        self.classes = classes
+        self.adjacency = adjacency
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class FederatedERMRegressor(_Dense, _FederatedRegressor):
+    """Linear regression on all features over the rows of several parties; see :class:`FederatedERMClassifier`.
+
+    ``target_bound``: the target is clipped to [-B, B], or to a pair (low, high). Required, and public.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        *,
+        algorithm: str | Algorithm = "mpc-grad-p",
+        aggregation: Backend = "reference",
+        feature_bound: Any = None,
+        row_bound: float | None = None,
+        target_bound: Target = None,
+        penalty: float = 0.0,
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.algorithm = algorithm
+        self.aggregation = aggregation
+        self.feature_bound = feature_bound
+        self.row_bound = row_bound
+        self.target_bound = target_bound
+        self.penalty = penalty
+        self.adjacency = adjacency
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose

@@ -1,0 +1,185 @@
+"""The federated vaults: the questions of a central vault, answered by parties that cannot share rows.
+
+Algorithms run on them unchanged. MPC Grad P is DP-GD over a :class:`JointVault`, federated DP-IGHT is DP-IGHT over it,
+and the baselines of the thesis' chapter 6 are the same algorithms where each party adds noise of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.clipping import gradient_sensitivity
+from thresher.dithered import DitheredBinomial
+from thresher.federated.aggregation import Aggregation, Integers
+from thresher.federated.parties import DataSets, Party
+from thresher.plan import Plan
+from thresher.randomness import NoiseSource
+from thresher.releases import BinomialRelease, Release
+from thresher.vaults.minimisers import stability
+from thresher.vaults.rows import round_off
+from thresher.vaults.vault import Vault
+
+__all__ = ["FederatedVault", "JointVault", "SeparateVault", "parties_of"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+def parties_of(data: DataSets, y: Floats, plan: Plan, noise: NoiseSource, sizes: Sequence[int]) -> list[Party]:
+    """A party for each block of rows, its plan that of all for its own public number of rows."""
+    plans = {n: replace(plan, problem=replace(plan.problem, n=n)) for n in set(sizes)}
+    blocks = zip(data.blocks, data.split(y), sizes, strict=True)
+    return [Party(X, targets, plans[n], noise) for X, targets, n in blocks]
+
+
+class FederatedVault(Vault):
+    """Parties, of which each answers for its own rows, and their shares n_j / n of all rows."""
+
+    def __init__(
+        self,
+        parties: Sequence[Party],
+        plan: Plan,
+        noise: NoiseSource,
+        watch: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(plan, noise, watch)
+        self._parties = list(parties)
+
+    def close(self) -> None:
+        """Drop every party's rows. The answers stay."""
+        for party in self._parties:
+            party.close()
+
+    def _charge(self, question: str, release: Release, clip: float, theta: Floats | None) -> None:
+        """Refuse what cannot be answered, then pay; only after this is a party asked."""
+        self._check_question(release, clip, theta)
+        self._meter.charge(release, question)
+
+    def _weight(self, party: Party) -> float:
+        return party.problem.n / self.problem.n
+
+
+class JointVault(FederatedVault):
+    """One copy of noise, drawn inside a secure aggregation; nobody sees a party's part, nor the sum without noise.
+
+    ``sizes`` are the public numbers of rows of all parties, in this process or not.
+    """
+
+    def __init__(
+        self,
+        parties: Sequence[Party],
+        sizes: Sequence[int],
+        aggregation: Aggregation,
+        plan: Plan,
+        noise: NoiseSource,
+        watch: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(parties, plan, noise, watch)
+        self._sizes, self._aggregation = tuple(sizes), aggregation
+        if sum(self._sizes) != self.problem.n:
+            raise ValueError(f"the parties have {sum(self._sizes)} rows, the plan is for {self.problem.n}")
+
+    @property
+    def randomness(self) -> str:
+        return f"{self._noise.description.partition(';')[0]}; whole numbers, drawn exactly"
+
+    def close(self) -> None:
+        super().close()
+        self._aggregation.close()
+
+    def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
+        """(1/n) sum over the rows of all parties, each row's term clipped to l2 norm ``clip``, + joint noise."""
+        clip = float(clip)
+        law = self._law(release)
+        self._charge("gradient", release, clip, theta)
+        n, adjacency = self.problem.n, self._plan.budget.adjacency
+        error = round_off(n, clip)
+        sensitivity = gradient_sensitivity(clip, n, adjacency) + 2 * error
+        return self._joint(
+            lambda party, grid: party.gradient_part(theta, release, clip, self._weight(party), grid),
+            law, release, clip, sensitivity,
+        )  # fmt: skip
+
+    def minimiser(self, release: Release, clip: float, ridge: float) -> Floats:
+        """sum_j (n_j / n) argmin (1/n_j) sum_i l_i + (ridge/2)||theta||^2 over the rows i of party j, + joint noise."""
+        clip, ridge = float(clip), float(ridge)
+        law = self._law(release)
+        self._charge("minimiser", release, clip, self.problem.origin())
+        return self._joint(
+            lambda party, grid: party.minimiser_part(release, clip, ridge, self._weight(party), grid),
+            law, release, clip, self._minimiser_sensitivity(clip, ridge),
+        )  # fmt: skip
+
+    def _minimiser_sensitivity(self, clip: float, ridge: float) -> float:
+        """A record moves one party's minimiser, whose weight is its share of the rows."""
+        problem, adjacency = self.problem, self._plan.budget.adjacency
+        return max(
+            n / problem.n
+            * stability(replace(problem, n=n), adjacency, problem.dimension, clip, ridge, problem.row_norm)
+            for n in set(self._sizes)
+        )  # fmt: skip
+
+    def _law(self, release: Release) -> DitheredBinomial:
+        """The law of the noise, if the release pays for all the coordinates that a record can touch."""
+        if not isinstance(release, BinomialRelease):
+            raise ValueError(f"{release!r} is not drawn jointly; plan with thresher.federated.plans.joint")
+        if release.touched < self.problem.dimension:
+            raise ValueError(f"{release!r} pays for fewer coordinates than the problem's {self.problem.dimension}")
+        return release.law
+
+    def _joint(
+        self,
+        part: Callable[[Party, float], Integers],
+        law: DitheredBinomial,
+        release: Release,
+        clip: float,
+        sensitivity: float,
+    ) -> Floats:
+        """The way out of every number: parts on a grid, added up with noise where nobody sees them."""
+        scale = release.multiplier * sensitivity
+        grid = scale / law.sd
+        if not 0 < grid < math.inf:
+            raise FloatingPointError(f"grid step {grid!r}: the bounds are too extreme; nothing is answered")
+        noisy = self._noisy_sum(lambda: [part(party, grid) for party in self._parties], law)
+        self._record(release, clip, sensitivity, scale)
+        return (noisy.astype(np.float64) - law.mean) * grid
+
+    def _noisy_sum(self, parts: Callable[[], list[Integers]], law: DitheredBinomial) -> Integers:
+        return self._aggregation.noisy_sum(parts(), law)
+
+
+class SeparateVault(FederatedVault):
+    """Each party adds noise of its own to its own answer; the answers are then added up in the open.
+
+    A record is one party's, so that all answers to a question cost what one party's does. The noise is sqrt(m) times
+    that of a joint answer. This is how the baselines Local Out P, Local Obj P and Local Grad P work.
+    """
+
+    def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
+        """sum_j (n_j / n) (mean gradient of party j + its noise)."""
+        self._charge("gradient", release, float(clip), theta)
+        return self._added_up(lambda party: party.gradient(theta, release, clip))
+
+    def minimiser(self, release: Release, clip: float, ridge: float) -> Floats:
+        """sum_j (n_j / n) (minimiser of party j + its noise)."""
+        self._charge("minimiser", release, float(clip), self.problem.origin())
+        return self._added_up(lambda party: party.minimiser(release, clip, ridge))
+
+    def perturbed_minimiser(self, support: Indices, release: Release, clip: float, ridge: float) -> Floats:
+        """sum_j (n_j / n) (minimiser of party j's perturbed objective)."""
+        self._charge("perturbed minimiser", release, float(clip), self.problem.origin())
+        return self._added_up(lambda party: party.perturbed_minimiser(support, release, clip, ridge))
+
+    def _added_up(self, answer: Callable[[Party], Floats]) -> Floats:
+        """The answers, each with its party's weight. On record is the largest party's, the least noisy one."""
+        total = np.zeros(self.problem.dimension)
+        for party in self._parties:
+            total += self._weight(party) * answer(party)
+        given = max(self._parties, key=self._weight).answers[-1]
+        self._record(given.release, given.clip, given.sensitivity, given.scale)
+        return total
