@@ -305,6 +305,8 @@ def test_each_release_names_its_question_and_its_noise():
         ("sampled gradient", "gaussian"),
         ("sampled momentum", "gaussian"),
         ("any", "as listed"),
+        ("gradient", "dithered binomial"),
+        ("minimiser", "dithered binomial"),
         ("local gradient", "sphere"),
         ("local gradient", "hypercube"),
         ("local labels", "laplace"),

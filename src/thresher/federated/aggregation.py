@@ -22,8 +22,13 @@ LARGEST_UNIT = 2**52
 class Aggregation(Protocol):
     """What a back-end does: add up vectors that it never shows anybody, and one copy of noise that nobody knows."""
 
+    @property
+    def randomness(self) -> str:
+        """Where the noise comes from, in words."""
+        ...
+
     def noisy_sum(self, parts: Sequence[Integers], law: Any) -> Integers:
-        """The sum of all parties' vectors plus noise of ``law``; ``parts`` are those of the parties in this process."""
+        """The sum of all parties' vectors plus noise of ``law``."""
         ...
 
     def close(self) -> None: ...
@@ -34,6 +39,10 @@ class ReferenceAggregation:
 
     def __init__(self, noise: NoiseSource) -> None:
         self._noise = noise
+
+    @property
+    def randomness(self) -> str:
+        return f"{self._noise.description.partition(';')[0]}; whole numbers, drawn exactly"
 
     def noisy_sum(self, parts: Sequence[Integers], law: DitheredBinomial) -> Integers:
         total = np.sum(parts, axis=0, dtype=np.int64)

@@ -19,7 +19,7 @@ from thresher.federated.aggregation import Aggregation, ReferenceAggregation
 from thresher.federated.parties import DataSets
 from thresher.federated.plans import joint, sizes_note
 from thresher.federated.protocols import DENSE, SPARSE, Protocol, protocol_of
-from thresher.federated.vault import FederatedVault, JointVault, SeparateVault, parties_of
+from thresher.federated.vault import FederatedVault, SeparateVault, SimulatedVault, parties_of
 from thresher.models import ClassifierModel, LinearModel, RegressorModel, Target
 from thresher.penalties import Penalty
 from thresher.plan import Plan
@@ -64,7 +64,7 @@ class _FederatedModel(LinearModel):
             parties = parties_of(X, y, plan, noise, X.sizes)
             if self._protocol().noise == "separate":
                 return SeparateVault(parties, plan, noise, watch)
-            return JointVault(parties, X.sizes, self._aggregation(len(parties), noise), plan, noise, watch)
+            return SimulatedVault(parties, self._aggregation(len(parties), noise), plan, noise, watch)
 
         return opened
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from thresher.vaults.minimisers import stability
 from thresher.vaults.rows import round_off
 from thresher.vaults.vault import Vault
 
-__all__ = ["FederatedVault", "JointVault", "SeparateVault", "parties_of"]
+__all__ = ["FederatedVault", "JointVault", "SeparateVault", "SimulatedVault", "parties_of"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -74,29 +75,21 @@ class JointVault(FederatedVault):
         self,
         parties: Sequence[Party],
         sizes: Sequence[int],
-        aggregation: Aggregation,
         plan: Plan,
         noise: NoiseSource,
         watch: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(parties, plan, noise, watch)
-        self._sizes, self._aggregation = tuple(sizes), aggregation
+        self._sizes = tuple(sizes)
         if sum(self._sizes) != self.problem.n:
             raise ValueError(f"the parties have {sum(self._sizes)} rows, the plan is for {self.problem.n}")
-
-    @property
-    def randomness(self) -> str:
-        return f"{self._noise.description.partition(';')[0]}; whole numbers, drawn exactly"
-
-    def close(self) -> None:
-        super().close()
-        self._aggregation.close()
 
     def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
         """(1/n) sum over the rows of all parties, each row's term clipped to l2 norm ``clip``, + joint noise."""
         clip = float(clip)
         law = self._law(release)
         self._charge("gradient", release, clip, theta)
+        theta = self._agreed(theta)
         n, adjacency = self.problem.n, self._plan.budget.adjacency
         error = round_off(n, clip)
         sensitivity = gradient_sensitivity(clip, n, adjacency) + 2 * error
@@ -148,6 +141,30 @@ class JointVault(FederatedVault):
         noisy = self._noisy_sum(lambda: [part(party, grid) for party in self._parties], law)
         self._record(release, clip, sensitivity, scale)
         return (noisy.astype(np.float64) - law.mean) * grid
+
+    def _agreed(self, theta: Floats) -> Floats:
+        """The point that all parties compute at."""
+        return theta
+
+    def _noisy_sum(self, parts: Callable[[], list[Integers]], law: DitheredBinomial) -> Integers:
+        """What the secure aggregation makes of all parties' parts; ``parts`` computes those of this process."""
+        raise NotImplementedError
+
+
+class SimulatedVault(JointVault):
+    """A joint vault whose parties are all in this process."""
+
+    def __init__(self, parties: Sequence[Party], aggregation: Aggregation, *plan_noise_watch: Any) -> None:
+        super().__init__(parties, [party.problem.n for party in parties], *plan_noise_watch)
+        self._aggregation = aggregation
+
+    @property
+    def randomness(self) -> str:
+        return self._aggregation.randomness
+
+    def close(self) -> None:
+        super().close()
+        self._aggregation.close()
 
     def _noisy_sum(self, parts: Callable[[], list[Integers]], law: DitheredBinomial) -> Integers:
         return self._aggregation.noisy_sum(parts(), law)

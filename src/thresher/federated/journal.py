@@ -1,0 +1,148 @@
+"""A party's journal: what it was charged for and what it has heard, on disk before it matters.
+
+Order of entries in a round: a share of the noisy sum is *prepared*, then its *opening* is announced, then the *answer*
+is heard. Everything is written through to the disk before the next step, so that after a crash the journal never says
+less than what others may have seen. Shares are kept in a file of their own, only as long as they are needed: those of
+an attempt that was given up must not come together later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thresher.federated.aggregation import Integers
+
+__all__ = ["Journal", "Prepared"]
+
+
+@dataclass
+class Prepared:
+    """This party's share of the noisy sum of a round, not opened or not heard yet."""
+
+    round: int
+    attempt: str
+    digest: str  # of the share
+    opening: bool = False
+
+
+@dataclass
+class Journal:
+    """What the file says. ``charge`` is the plan's whole price, entered before any row is clipped."""
+
+    path: Path
+    charge: dict[str, Any] | None = None
+    answers: list[Integers] = field(default_factory=list)
+    prepared: Prepared | None = None
+
+    @classmethod
+    @contextmanager
+    def held(cls, folder: Path) -> Iterator[Journal]:
+        """The journal in ``folder``, for one process at a time."""
+        import fcntl  # not on every system
+
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "journal.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(f"--folder={str(folder)!r} is in use by another process of this party") from None
+            journal = cls(folder / "journal.jsonl")
+            journal._read()
+            yield journal
+
+    def _read(self) -> None:
+        """Every entry but one that was cut off while it was written, which nobody can have acted upon."""
+        if not self.path.exists():
+            return
+        whole, _, cut = self.path.read_bytes().rpartition(b"\n")
+        if cut:
+            os.truncate(self.path, len(whole) + 1 if whole else 0)
+        try:
+            for line in whole.splitlines():
+                self._apply(json.loads(line))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{self.path} is damaged: {error!r}; what it says was spent stays spent") from None
+
+    def _apply(self, entry: dict[str, Any]) -> None:
+        match entry["what"]:
+            case "charge":
+                self.charge = entry["charge"]
+            case "prepared":
+                self.prepared = Prepared(entry["round"], entry["attempt"], entry["share"])
+            case "opening" if self.prepared is not None:
+                self.prepared.opening = True
+            case "answer" if entry["round"] == len(self.answers) + 1:
+                self.answers.append(np.array(entry["answer"], dtype=np.int64))
+                self.prepared = None
+            case what:
+                raise ValueError(f"an entry {what!r} out of place")
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        new = not self.path.exists()
+        with self.path.open("ab") as file:
+            file.write(json.dumps(entry).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if new:
+            _settle(self.path.parent)
+        self._apply(entry)
+
+    # -- what happens -------------------------------------------------------------------------------------------
+
+    def charged(self, charge: dict[str, Any]) -> None:
+        """The plan's price, for a run that begins; a run that goes on finds it there, and must be of the same plan."""
+        if self.charge is None:
+            self._write({"what": "charge", "charge": charge})
+        elif self.charge["plan"] != charge["plan"]:
+            raise ValueError(
+                f"{self.path} is of another plan, {self.charge['plan'][:12]}; name another --folder for this one"
+            )
+
+    def prepare(self, round: int, attempt: str, share: bytes) -> None:
+        """Keep a share of a round; that of an earlier attempt is gone."""
+        new = self._share.with_suffix(".new")
+        with new.open("wb") as file:
+            file.write(share)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, self._share)
+        _settle(self.path.parent)
+        digest = sha256(share).hexdigest()
+        self._write({"what": "prepared", "round": round, "attempt": attempt, "share": digest})
+
+    def share(self) -> bytes | None:
+        """The share that is prepared, if it is still there."""
+        if self.prepared is None or not self._share.exists():
+            return None
+        share = self._share.read_bytes()
+        return share if sha256(share).hexdigest() == self.prepared.digest else None
+
+    @property
+    def _share(self) -> Path:
+        return self.path.with_name("share.bin")
+
+    def opening(self) -> None:
+        """From here on others may have seen the answer of this round."""
+        self._write({"what": "opening"})
+
+    def heard(self, answer: Integers) -> None:
+        self._write({"what": "answer", "round": len(self.answers) + 1, "answer": answer.tolist()})
+        self._share.unlink(missing_ok=True)
+
+
+def _settle(folder: Path) -> None:
+    """Names of files, too, must be on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,212 @@
+"""A party's part in a run between machines: agree, prepare, confirm, open; and go on after anybody's crash.
+
+Every party runs the algorithm itself. They hear the same answers, so they ask the same questions; where machines differ
+in the last bits, the first party's point is taken. A round is opened only after every party has its share of the noisy
+sum on disk. So after a crash one of two things is true: all shares are there, and opening them again shows the *same*
+noisy number (one release, not two); or one is missing, and nobody can have opened anything: the round is begun anew
+with fresh noise. A share that is missing though somebody announced its opening ends the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.dithered import DitheredBinomial
+from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Integers
+from thresher.federated.journal import Journal
+from thresher.federated.parties import Party
+from thresher.federated.vault import JointVault
+from thresher.randomness import NoiseSource
+
+__all__ = ["Seat", "Session", "SessionVault"]
+
+Floats = NDArray[np.float64]
+Status = dict[str, Any]
+
+
+class Seat(Protocol):
+    """One party's end of a secure computation; every call ends in an answer or in Aborted, within its timeout."""
+
+    def exchange(self, message: bytes) -> list[bytes]:
+        """Every party's message, in order of parties."""
+        ...
+
+    def prepare(self, mine: Integers, law: DitheredBinomial) -> bytes:
+        """This party's share of the sum of all vectors and one copy of noise. Nothing is shown to anybody."""
+        ...
+
+    def open(self, share: bytes) -> Integers:
+        """The noisy sum, from everybody's shares."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Session:
+    """The aggregation of one party among others, with its journal."""
+
+    def __init__(self, seat: Seat, me: int, names: Sequence[str], plan_hash: str, journal: Journal) -> None:
+        self._seat, self._me, self._names, self._journal = seat, me, tuple(names), journal
+        self._plan_hash = plan_hash
+        self._asked = 0
+        self._attempt = ""
+        self._reopens = False
+
+    # -- before the first round ---------------------------------------------------------------------------------
+
+    def meet(self) -> None:
+        """Agree on the plan, bring everybody to the same round, and see what became of a round that was cut off."""
+        nonce = f"{NoiseSource().whole_number(2**62):016x}"
+        statuses = self._statuses(nonce)
+        for name, status in zip(self._names, statuses, strict=True):
+            if status["plan"] != self._plan_hash:
+                raise Aborted(
+                    f"party {name!r} has another plan, {status['plan'][:12]}, than ours, {self._plan_hash[:12]}; "
+                    "compare the task files and versions; nothing was asked"
+                )
+        if self._catch_up([status["answers"] for status in statuses]):
+            statuses = self._statuses(nonce)
+        self._resolve(statuses)
+        self._attempt = sha256("".join(status["nonce"] for status in statuses).encode()).hexdigest()
+
+    def _statuses(self, nonce: str) -> list[Status]:
+        prepared = self._journal.prepared
+        held = prepared is not None and self._journal.share() is not None
+        mine = {
+            "name": self._names[self._me],
+            "plan": self._plan_hash,
+            "nonce": nonce,
+            "answers": [_digest(answer) for answer in self._journal.answers],
+            "share": prepared.attempt if prepared and held else None,
+            "opening": bool(prepared and prepared.opening),
+        }
+        told = self._seat.exchange(json.dumps(mine).encode())
+        return [_status(message, name) for message, name in zip(told, self._names, strict=True)]
+
+    def _catch_up(self, heard: list[list[str]]) -> bool:
+        """Whether somebody missed the last answer that others heard; it is told again, since it is out already."""
+        longest = max(heard, key=len)
+        for name, answers in zip(self._names, heard, strict=True):
+            if answers != longest[: len(answers)]:
+                raise Aborted(f"party {name!r} heard other answers than the rest; this run cannot go on")
+            if len(answers) < len(longest) - 1:
+                raise Aborted(f"party {name!r} has lost its journal: it is rounds behind; this run cannot go on")
+        if all(len(answers) == len(longest) for answers in heard):
+            return False
+        last = len(longest) - 1
+        mine = self._journal.answers
+        told = self._seat.exchange(mine[last].astype("<i8").tobytes() if len(mine) > last else b"")
+        for name, answer, answers in zip(self._names, told, heard, strict=True):
+            if len(answers) > last and sha256(answer).hexdigest() != longest[last]:
+                raise Aborted(f"party {name!r} tells another answer than it heard; this run cannot go on")
+        if len(mine) == last:
+            answer = next(answer for answer, answers in zip(told, heard, strict=True) if len(answers) > last)
+            self._journal.heard(np.frombuffer(answer, dtype="<i8").astype(np.int64))
+        return True
+
+    def _resolve(self, statuses: list[Status]) -> None:
+        """What becomes of a round that was prepared but that nobody heard the answer of."""
+        attempts = {status["share"] for status in statuses}
+        self._reopens = len(attempts) == 1 and attempts != {None}
+        if any(status["opening"] for status in statuses) and not self._reopens:
+            lost = [name for name, status in zip(self._names, statuses, strict=True) if status["share"] is None]
+            raise Aborted(
+                f"the share of {', '.join(lost) or 'a party'} is gone though its round was opened: asking again would "
+                "be a second release, which is not paid for; begin a new run with a budget of its own"
+            )
+
+    # -- a round ------------------------------------------------------------------------------------------------
+
+    def agreed(self, theta: Floats) -> Floats:
+        """The first party's point, for a round that is yet to be prepared."""
+        if self._asked < len(self._journal.answers) or self._reopens:
+            return theta
+        told = self._seat.exchange(theta.astype("<f8").tobytes() if self._me == 0 else b"")[0]
+        if len(told) != 8 * theta.size or not np.all(np.isfinite(point := np.frombuffer(told, dtype="<f8"))):
+            raise Aborted(f"party {self._names[0]!r} told a point that is none; nothing was asked")
+        return point.astype(np.float64)
+
+    def noisy_sum(self, parts: Callable[[], Sequence[Integers]], law: DitheredBinomial, size: int) -> Integers:
+        """The next answer: as it was heard, opened again, or computed with everybody."""
+        self._asked += 1
+        if self._asked <= len(self._journal.answers):
+            return self._journal.answers[self._asked - 1]
+        if not self._reopens:
+            share = self._seat.prepare(np.sum(parts(), axis=0, dtype=np.int64), law)
+            self._journal.prepare(self._asked, self._attempt, share)
+            self._confirm()
+        self._reopens = False
+        kept = self._journal.share()
+        if kept is None:
+            raise Aborted("the share on disk is not the one that was written; nothing was opened")
+        self._journal.opening()
+        answer = self._seat.open(kept)
+        if answer.shape != (size,):
+            raise Aborted("the parties opened a vector of another size; the answer is dropped")
+        self._journal.heard(answer)
+        return answer
+
+    def _confirm(self) -> None:
+        """Every party has its share of this round on disk."""
+        mine = f"written {self._asked} {self._attempt}".encode()
+        for name, told in zip(self._names, self._seat.exchange(mine), strict=True):
+            if told != mine:
+                raise Aborted(f"party {name!r} is not in round {self._asked}; nothing was opened")
+
+    def part(self) -> None:
+        """Leave together: nobody goes before everybody has opened the last round."""
+        with suppress(Aborted):  # then somebody else has gone already
+            self._seat.exchange(b"done")
+
+
+class SessionVault(JointVault):
+    """A joint vault whose other parties are on other machines."""
+
+    def __init__(self, party: Party, sizes: Sequence[int], session: Session, *plan_noise_watch: Any) -> None:
+        super().__init__([party], sizes, *plan_noise_watch)
+        self._session = session
+
+    @property
+    def randomness(self) -> str:
+        return "joint coins of the parties (MPyC); whole numbers, drawn exactly"
+
+    def _agreed(self, theta: Floats) -> Floats:
+        return self._session.agreed(theta)
+
+    def _noisy_sum(self, parts: Callable[[], list[Integers]], law: DitheredBinomial) -> Integers:
+        return self._session.noisy_sum(parts, law, self.problem.dimension)
+
+
+def _digest(answer: Integers) -> str:
+    return sha256(answer.astype("<i8").tobytes()).hexdigest()
+
+
+def _status(message: bytes, name: str) -> Status:
+    """What a party says of itself, if it is what it may say."""
+    kinds: dict[str, Any] = {
+        "name": str,
+        "plan": str,
+        "nonce": str,
+        "answers": list,
+        "share": (str, type(None)),
+        "opening": bool,
+    }
+    try:
+        status = json.loads(message)
+        if set(status) != set(kinds) or not all(isinstance(status[key], kind) for key, kind in kinds.items()):
+            raise ValueError
+    except (ValueError, TypeError):
+        raise Aborted(f"party {name!r} sent nonsense; nothing was asked") from None
+    if status["name"] != name:
+        raise Aborted(
+            f"a party that calls itself {status['name'][:40]!r} sits where {name!r} should; nothing was asked"
+        )
+    return dict(status)

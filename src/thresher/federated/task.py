@@ -1,0 +1,164 @@
+"""What parties agree on before any of them touches its data: a TOML file, the plan that follows from it, their hash."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from thresher.budget import is_whole
+from thresher.federated.estimators import (
+    FederatedERMClassifier,
+    FederatedERMRegressor,
+    FederatedSparseClassifier,
+    FederatedSparseRegressor,
+)
+from thresher.federated.plans import sizes_note
+from thresher.plan import Plan
+
+__all__ = ["Member", "Task"]
+
+DOORS: Mapping[tuple[str, bool], Any] = {
+    ("classification", True): FederatedSparseClassifier,
+    ("regression", True): FederatedSparseRegressor,
+    ("classification", False): FederatedERMClassifier,
+    ("regression", False): FederatedERMRegressor,
+}
+SETTINGS = (
+    "sparsity", "epsilon", "delta", "feature_bound", "row_bound", "target_bound", "classes", "algorithm", "penalty",
+    "adjacency", "fit_intercept",
+)  # fmt: skip
+FEWEST_PARTIES = 3  # of which a majority must be honest
+
+
+@dataclass(frozen=True)
+class Member:
+    """A party as the others know it. It holds at most ``rows`` rows; that bound is public, the number itself is not."""
+
+    name: str
+    address: tuple[str, int]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """The file that every party has, word for word.
+
+    ``task`` is "classification" or "regression"; with ``sparsity`` the model is sparse, without it has a coefficient
+    for every feature. ``features`` are the columns' names, or their number where they have none. The other settings are
+    those of the front doors, of which ``classes`` or ``target_bound``, and a bound on rows, must be there.
+    """
+
+    task: str
+    features: tuple[str, ...] | int
+    target: str
+    settings: Mapping[str, Any]
+    members: tuple[Member, ...]
+
+    @classmethod
+    def read(cls, path: str | Path) -> Task:
+        """The task in a TOML file; its faults are named."""
+        try:
+            content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ValueError(f"TASK={str(path)!r} cannot be read: {error}") from None
+        try:
+            return cls._from(dict(content))
+        except ValueError as error:
+            raise ValueError(f"TASK={str(path)!r}: {error}") from None
+
+    @classmethod
+    def _from(cls, content: dict[str, Any]) -> Task:
+        known = {"task", "features", "target", "party", *SETTINGS}
+        for name in set(content) - known:
+            raise ValueError(f"{name} is not a setting of a task; known are {', '.join(sorted(known))}")
+        for name in ("task", "features", "epsilon", "party"):
+            if name not in content:
+                raise ValueError(f"{name} is missing")
+        task, features = content["task"], content["features"]
+        if (task, True) not in DOORS:
+            raise ValueError(f"task={task!r} must be 'classification' or 'regression'")
+        named = isinstance(features, list) and all(isinstance(name, str) for name in features)
+        if not (named and len(set(features)) == len(features) > 0) and not (is_whole(features) and features > 0):
+            raise ValueError("features must be the columns' names, each once, or their number")
+        if task == "classification" and "classes" not in content:
+            raise ValueError("classes is missing: the labels are public, and no party may read them off its data")
+        settings = {name: content[name] for name in SETTINGS if name in content}
+        members = _members(content["party"])
+        return cls(task, tuple(features) if named else features, content.get("target", "y"), settings, members)
+
+    @property
+    def rows(self) -> int:
+        return sum(member.rows for member in self.members)
+
+    @property
+    def width(self) -> int:
+        return self.features if isinstance(self.features, int) else len(self.features)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(member.rows for member in self.members)
+
+    def model(self) -> Any:
+        """The unfitted front door."""
+        door = DOORS[self.task, "sparsity" in self.settings]
+        settings = {name: tuple(v) if isinstance(v, list) else v for name, v in self.settings.items()}
+        for name in set(settings) - set(door().get_params()):
+            raise ValueError(f"{name}={settings[name]!r} is not a setting of {door.__name__}; leave it out")
+        return door(**settings, aggregation="mpyc")
+
+    @cached_property
+    def plan(self) -> Plan:
+        plan: Plan = self.model().plan(self.rows, self.width)
+        if plan.trust != "mpyc":
+            raise ValueError(
+                f"algorithm={self.settings['algorithm']!r} needs no secure aggregation; simulate it instead"
+            )
+        return replace(
+            plan, notes=(*plan.notes, sizes_note(self.sizes), "a party may hold fewer rows than it declared")
+        )
+
+    @cached_property
+    def hash(self) -> str:
+        """What tells this task and its plan from any other: 64 hexadecimal digits."""
+        facts = {
+            "task": asdict(self),
+            "problem": {"n": self.plan.problem.n, "d": self.plan.problem.d, "bounds": self.plan.problem.enforced},
+            "budget": asdict(self.plan.budget),
+            "releases": [release.to_dict() for release in self.plan.releases],
+            "settings": dict(self.plan.settings),
+            "thresher": version("thresher"),
+        }
+        return sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+
+    def seat_of(self, name: str) -> int:
+        """The position of the party with this name."""
+        names = [member.name for member in self.members]
+        if name not in names:
+            raise ValueError(f"--me={name!r} is none of the task's parties: {', '.join(names)}")
+        return names.index(name)
+
+
+def _members(entries: Any) -> tuple[Member, ...]:
+    if not isinstance(entries, list) or len(entries) < FEWEST_PARTIES:
+        raise ValueError(f"party: at least {FEWEST_PARTIES} are needed, of which a majority must be honest")
+    members = []
+    for at, entry in enumerate(entries):
+        if not isinstance(entry, dict) or set(entry) != {"name", "address", "rows"}:
+            raise ValueError(f"party {at + 1} must have exactly a name, an address and rows")
+        host, _, port = str(entry["address"]).rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+            raise ValueError(f"address={entry['address']!r} of party {at + 1} must be HOST:PORT")
+        if not is_whole(entry["rows"]) or entry["rows"] < 1:
+            raise ValueError(f"rows={entry['rows']!r} of party {at + 1} must be a whole number of at least 1")
+        members.append(Member(str(entry["name"]), (host, int(port)), entry["rows"]))
+    for what in ("name", "address"):
+        if len({getattr(member, what) for member in members}) < len(members):
+            raise ValueError(f"two parties have the same {what}")
+    return tuple(members)
