@@ -1,15 +1,12 @@
-"""The command line: thresher fit | predict | plan | verify | audit | demo."""
+"""The command line: thresher fit | predict | plan | verify | audit | federate | demo."""
 
 from __future__ import annotations
 
 import csv
-import functools
 import itertools
 import json
-import os
 import signal
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from importlib import metadata
@@ -20,13 +17,14 @@ import numpy as np
 import typer
 
 from thresher.algorithms import ERM, REGISTRY
-from thresher.budget import BudgetExceeded, PrivacyWarning
 from thresher.certificate import Certificate
 from thresher.datasets import dpsl_kt_law
 from thresher.display import out, show_certificate, show_coefficients, show_findings, show_plans
 from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.federated.commands import federate
 from thresher.folders import tables_of
+from thresher.guarded import check_folder, guarded
 from thresher.loading import load_model
 from thresher.models import ClassifierModel
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
@@ -39,6 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(federate, name="federate")
 
 
 class Task(StrEnum):
@@ -76,20 +75,8 @@ Data = Annotated[
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Register a command whose bad input ends in one line on stderr and exit status 2, never in a traceback."""
-
-    @functools.wraps(function)
-    def guarded(*args: Any, **kwargs: Any) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always", PrivacyWarning)
-            warnings.showwarning = _one_line_warning  # type: ignore[assignment]
-            try:
-                function(*args, **kwargs)
-            except (ValueError, TypeError, ArithmeticError, BudgetExceeded, OSError) as error:
-                typer.echo(f"thresher: {' '.join(str(error).split())}", err=True)
-                raise typer.Exit(2) from None
-
-    return app.command()(guarded)
+    """Register a command whose bad input ends in one line."""
+    return app.command()(guarded(function))
 
 
 def _show_version(wanted: bool) -> None:
@@ -136,7 +123,7 @@ def fit(
 
     Example: thresher fit patients.csv --target stay --sparsity 10 --epsilon 1 --feature-bound 1 --target-bound 0,30
     """
-    _check_folder(out_path)
+    check_folder(out_path)
     table = read_table(data, target or ("y" if data.suffix == ".npz" else None))
     if table.y is None:
         raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
@@ -167,7 +154,7 @@ def predict(
 ) -> None:
     """Predict every row of DATA. Extra columns (the target, say) are ignored if the columns have names."""
     if out_path is not None:
-        _check_folder(out_path)
+        check_folder(out_path)
     fitted = load_model(model)
     tables = _columns_of(fitted, data)
     first = _predictions(fitted, next(tables))  # what cannot be predicted leaves no file
@@ -301,7 +288,7 @@ def demo(
 ) -> None:
     """The main job on synthetic data: plan, fit, coefficients, certificate."""
     if out_path is not None:
-        _check_folder(out_path)
+        check_folder(out_path)
     law = dpsl_kt_law(n=10_000, d=500, s=10)
     X, y, theta = law.draw(seed=0)
     bound = round(3 * law.target_deviation, 1)
@@ -325,12 +312,6 @@ def demo(
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------
-
-
-def _check_folder(path: Path) -> None:
-    """Nothing may be spent on a model that cannot be written."""
-    if not os.access(path.parent, os.W_OK) or path.is_dir():
-        raise ValueError(f"--out={str(path)!r} cannot be written; give a file in a folder that exists and is writable")
 
 
 def _estimator(task: Task, target_bound: str | None, **params: Any) -> Any:
@@ -396,10 +377,6 @@ def _plan_record(plan: Plan) -> dict[str, Any]:
         "noise_over_signal": noise_over_signal(plan.problem, plan.budget),
         "noise_over_largest_signal": noise_over_largest_signal(plan.problem, plan.budget),
     }
-
-
-def _one_line_warning(message: Warning | str, *_: Any) -> None:
-    typer.echo(f"thresher: warning: {' '.join(str(message).split())}", err=True)
 
 
 def main() -> None:

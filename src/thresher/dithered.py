@@ -96,13 +96,14 @@ class DitheredBinomial:
         return curve.orders, curve.per_square * (shift**2 + touched * curve.additive), touched * self.lost(shift)
 
     def lost(self, shift: float) -> float:
-        """A bound on the probability that a coordinate leaves the window that two shifted copies share.
+        """A bound on the probability that a coordinate leaves the window that two copies so far apart share.
 
-        Z is beyond x only if the coins alone are beyond x less the largest dithers.
+        It cannot while heads are within ``inside`` of half the coins: the window reaches as far as WINDOW sds of the
+        coins, or to the end of the support less the shift, and dithers, lattices and their rounding take no more than 6
+        coins' worth off that.
         """
-        inside = WINDOW * self.sd - 3 * 2**self.dither  # the window is wider by the shift
-        beyond = math.ceil(self.coins / 2 + inside / 2**self.dither)
-        return 2 * _tail(self.coins, beyond) * (1 + 4 * UNIT_ROUND_OFF)
+        inside = min(WINDOW * math.sqrt(self.coins) / 2, self.coins / 2 - shift / 2**self.dither) - 6
+        return 2 * _tail(self.coins, math.ceil(self.coins / 2 + inside)) * (1 + 4 * UNIT_ROUND_OFF)
 
     def _lattice(self, shift: float, touched: int) -> tuple[int, int]:
         """Of which shifts the divergence is computed: the finest step, as a power of two, and the reach in such steps.

@@ -11,6 +11,12 @@ import numpy as np
 from thresher.certificate import Certificate
 from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.federated import (
+    FederatedERMClassifier,
+    FederatedERMRegressor,
+    FederatedSparseClassifier,
+    FederatedSparseRegressor,
+)
 from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
 from thresher.models import LinearModel
 
@@ -20,6 +26,7 @@ KINDS = {
     cls.__name__: cls
     for cls in (
         SparseRegressor, SparseClassifier, ERMRegressor, ERMClassifier, LocalSparseRegressor, LocalSparseClassifier,
+        FederatedSparseRegressor, FederatedSparseClassifier, FederatedERMRegressor, FederatedERMClassifier,
     )
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ from thresher.federated.aggregation import Aggregation, ReferenceAggregation
 from thresher.federated.parties import DataSets
 from thresher.federated.plans import joint, sizes_note
 from thresher.federated.protocols import DENSE, SPARSE, Protocol, protocol_of
-from thresher.federated.vault import FederatedVault, SeparateVault, SimulatedVault, parties_of
+from thresher.federated.vault import FederatedVault, GatheredVault, SeparateVault, parties_of
 from thresher.models import ClassifierModel, LinearModel, RegressorModel, Target
 from thresher.penalties import Penalty
 from thresher.plan import Plan
@@ -46,7 +46,7 @@ class _FederatedModel(LinearModel):
         return protocol_of(self.algorithm, self._known)
 
     def _algorithm(self, outputs: int) -> Algorithm:
-        return self._protocol().algorithm(self._penalty().strength or None)
+        return self._protocol().algorithm(self._penalty().strength or None, None)
 
     def _plan(self, n_samples: int, n_features: int, outputs: int) -> Plan:
         if self.aggregation not in get_args(Backend):
@@ -64,7 +64,7 @@ class _FederatedModel(LinearModel):
             parties = parties_of(X, y, plan, noise, X.sizes)
             if self._protocol().noise == "separate":
                 return SeparateVault(parties, plan, noise, watch)
-            return SimulatedVault(parties, self._aggregation(len(parties), noise), plan, noise, watch)
+            return GatheredVault(parties, self._aggregation(len(parties), noise), plan, noise, watch)
 
         return opened
 

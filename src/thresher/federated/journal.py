@@ -98,14 +98,18 @@ class Journal:
 
     # -- what happens -------------------------------------------------------------------------------------------
 
-    def charged(self, charge: dict[str, Any]) -> None:
-        """The plan's price, for a run that begins; a run that goes on finds it there, and must be of the same plan."""
-        if self.charge is None:
-            self._write({"what": "charge", "charge": charge})
-        elif self.charge["plan"] != charge["plan"]:
+    def check(self, plan: str) -> None:
+        """Refuse to go on with another plan than the one that was charged."""
+        if self.charge is not None and self.charge["plan"] != plan:
             raise ValueError(
                 f"{self.path} is of another plan, {self.charge['plan'][:12]}; name another --folder for this one"
             )
+
+    def charged(self, charge: dict[str, Any]) -> None:
+        """The plan's price, for a run that begins; a run that goes on has paid it already."""
+        self.check(charge["plan"])
+        if self.charge is None:
+            self._write({"what": "charge", "charge": charge})
 
     def prepare(self, round: int, attempt: str, share: bytes) -> None:
         """Keep a share of a round; that of an earlier attempt is gone."""

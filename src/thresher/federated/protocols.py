@@ -15,23 +15,23 @@ Noise = Literal["joint", "separate"]
 
 
 class Protocol(NamedTuple):
-    """What runs, given the ridge that was asked for (None: the algorithm's own rule), and who adds noise."""
+    """What runs, given the ridge and the rounds asked for (None: the algorithm's own rule), and who adds noise."""
 
-    algorithm: Callable[[float | None], Algorithm]
+    algorithm: Callable[[float | None, int | None], Algorithm]
     noise: Noise
 
 
 SPARSE: Mapping[str, Protocol] = {
-    "dp-ight": Protocol(lambda ridge: DPIGHT(ridge=ridge or 0.0), "joint"),
-    "noisy-frank-wolfe": Protocol(lambda ridge: NoisyFrankWolfe(), "joint"),
-    "mpc-out-p": Protocol(lambda ridge: OutputPerturbation(ridge=ridge), "joint"),
+    "dp-ight": Protocol(lambda ridge, rounds: DPIGHT(iterations=rounds, ridge=ridge or 0.0), "joint"),
+    "noisy-frank-wolfe": Protocol(lambda ridge, rounds: NoisyFrankWolfe(iterations=rounds), "joint"),
+    "mpc-out-p": Protocol(lambda ridge, rounds: OutputPerturbation(ridge=ridge), "joint"),
 }
 
 DENSE: Mapping[str, Protocol] = {
-    "mpc-grad-p": Protocol(lambda ridge: DPGD(), "joint"),
-    "mpc-out-p": Protocol(lambda ridge: OutputPerturbation(ridge=ridge), "joint"),
-    "local-grad-p": Protocol(lambda ridge: DPGD(), "separate"),
-    "local-out-p": Protocol(lambda ridge: OutputPerturbation(ridge=ridge), "separate"),
+    "mpc-grad-p": Protocol(lambda ridge, rounds: DPGD(passes=rounds), "joint"),
+    "mpc-out-p": Protocol(lambda ridge, rounds: OutputPerturbation(ridge=ridge), "joint"),
+    "local-grad-p": Protocol(lambda ridge, rounds: DPGD(passes=rounds), "separate"),
+    "local-out-p": Protocol(lambda ridge, rounds: OutputPerturbation(ridge=ridge), "separate"),
 }
 
 
@@ -44,4 +44,4 @@ def protocol_of(algorithm: str | Algorithm, known: Mapping[str, Protocol]) -> Pr
     if not (hasattr(algorithm, "plan") and hasattr(algorithm, "run")) or isinstance(algorithm, type):
         raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as DPIGHT(iterations=20)")
     instance: Any = algorithm
-    return Protocol(lambda ridge: instance, "joint")
+    return Protocol(lambda ridge, rounds: instance, "joint")

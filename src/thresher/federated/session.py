@@ -51,14 +51,20 @@ class Seat(Protocol):
 
 
 class Session:
-    """The aggregation of one party among others, with its journal."""
+    """The aggregation of one party among others, with its journal; without a seat, of answers that are all there."""
 
-    def __init__(self, seat: Seat, me: int, names: Sequence[str], plan_hash: str, journal: Journal) -> None:
-        self._seat, self._me, self._names, self._journal = seat, me, tuple(names), journal
+    def __init__(self, seat: Seat | None, me: int, names: Sequence[str], plan_hash: str, journal: Journal) -> None:
+        self._at_table, self._me, self._names, self._journal = seat, me, tuple(names), journal
         self._plan_hash = plan_hash
         self._asked = 0
         self._attempt = ""
         self._reopens = False
+
+    @property
+    def _seat(self) -> Seat:
+        if self._at_table is None:
+            raise RuntimeError("this party is alone: it can only repeat what it heard")
+        return self._at_table
 
     # -- before the first round ---------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from thresher.federated.estimators import (
     FederatedSparseRegressor,
 )
 from thresher.federated.plans import sizes_note
+from thresher.federated.protocols import protocol_of
 from thresher.plan import Plan
 
 __all__ = ["Member", "Task"]
@@ -51,13 +52,15 @@ class Task:
     """The file that every party has, word for word.
 
     ``task`` is "classification" or "regression"; with ``sparsity`` the model is sparse, without it has a coefficient
-    for every feature. ``features`` are the columns' names, or their number where they have none. The other settings are
-    those of the front doors, of which ``classes`` or ``target_bound``, and a bound on rows, must be there.
+    for every feature. ``features`` are the columns' names, or their number where they have none. ``rounds``: how often
+    parties meet (None: the algorithm's own rule). The other settings are those of the front doors, of which ``classes``
+    or ``target_bound``, and a bound on rows, must be there.
     """
 
     task: str
     features: tuple[str, ...] | int
     target: str
+    rounds: int | None
     settings: Mapping[str, Any]
     members: tuple[Member, ...]
 
@@ -75,7 +78,7 @@ class Task:
 
     @classmethod
     def _from(cls, content: dict[str, Any]) -> Task:
-        known = {"task", "features", "target", "party", *SETTINGS}
+        known = {"task", "features", "target", "rounds", "party", *SETTINGS}
         for name in set(content) - known:
             raise ValueError(f"{name} is not a setting of a task; known are {', '.join(sorted(known))}")
         for name in ("task", "features", "epsilon", "party"):
@@ -90,8 +93,14 @@ class Task:
         if task == "classification" and "classes" not in content:
             raise ValueError("classes is missing: the labels are public, and no party may read them off its data")
         settings = {name: content[name] for name in SETTINGS if name in content}
-        members = _members(content["party"])
-        return cls(task, tuple(features) if named else features, content.get("target", "y"), settings, members)
+        return cls(
+            task,
+            tuple(features) if named else features,
+            content.get("target", "y"),
+            content.get("rounds"),
+            settings,
+            _members(content["party"]),
+        )
 
     @property
     def rows(self) -> int:
@@ -111,7 +120,11 @@ class Task:
         settings = {name: tuple(v) if isinstance(v, list) else v for name, v in self.settings.items()}
         for name in set(settings) - set(door().get_params()):
             raise ValueError(f"{name}={settings[name]!r} is not a setting of {door.__name__}; leave it out")
-        return door(**settings, aggregation="mpyc")
+        model = door(**settings, aggregation="mpyc")
+        if self.rounds is None:
+            return model
+        ridge = settings.get("penalty") or None
+        return model.set_params(algorithm=protocol_of(model.algorithm, door._known).algorithm(ridge, self.rounds))
 
     @cached_property
     def plan(self) -> Plan:

@@ -25,7 +25,7 @@ from thresher.vaults.minimisers import stability
 from thresher.vaults.rows import round_off
 from thresher.vaults.vault import Vault
 
-__all__ = ["FederatedVault", "JointVault", "SeparateVault", "SimulatedVault", "parties_of"]
+__all__ = ["FederatedVault", "GatheredVault", "JointVault", "SeparateVault", "parties_of"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -151,7 +151,7 @@ class JointVault(FederatedVault):
         raise NotImplementedError
 
 
-class SimulatedVault(JointVault):
+class GatheredVault(JointVault):
     """A joint vault whose parties are all in this process."""
 
     def __init__(self, parties: Sequence[Party], aggregation: Aggregation, *plan_noise_watch: Any) -> None:

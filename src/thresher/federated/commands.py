@@ -1,0 +1,138 @@
+"""thresher federate: parties on real machines."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from thresher.display import out, show_certificate, show_coefficients, show_plans
+from thresher.federated.aborted import Aborted
+from thresher.guarded import check_folder, guarded
+
+__all__ = ["federate"]
+
+federate = typer.Typer(
+    help="Fit one model over the rows of several parties, each on a machine of its own (extra: thresher[mpc]).",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task: a TOML file, the same at every party.")]
+
+
+@federate.command()
+@guarded
+def plan(task: TaskFile) -> None:
+    """Show what TASK would release and cost, and the hash that every party must accept. Touches no data."""
+    _show(_read(task))
+
+
+@federate.command()
+@guarded
+def run(
+    task: TaskFile,
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="This party's own rows.")],
+    me: Annotated[str, typer.Option(help="Which of the task's parties this is.")],
+    folder: Annotated[
+        Path, typer.Option(help="Where this party keeps its journal; a run that was stopped goes on from it.")
+    ],
+    accept: Annotated[
+        str | None, typer.Option(help="The hash of the plan you accept, as shown by thresher federate plan.")
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="This party's TLS certificate (PEM).")] = None,
+    key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
+    authority: Annotated[Path | None, typer.Option(help="Who signs the parties' certificates (PEM).")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the others, at any point.")] = 60.0,
+    out_path: Annotated[Path, typer.Option("--out", help="Where to write the model and its certificate.")] = Path(
+        "model.json"
+    ),
+) -> None:
+    """Take part in TASK as one party, with the rows in DATA; the model comes out at every party.
+
+    Example: thresher federate run task.toml north.csv --me north --folder north-run --accept 3f9c... --certificate
+    north.crt --key north.key --authority authority.crt
+    """
+    from thresher.federated.run import run_party
+
+    known = _read(task)
+    seat = known.seat_of(me)
+    check_folder(out_path)
+    tls = _tls(certificate, key, authority)
+    _accepted(known, accept)
+    members = known.members
+
+    def sit_down() -> Any:
+        from thresher.federated.mpyc import MPyCParty
+
+        addresses = [member.address for member in members]
+        return MPyCParty(seat, addresses, tls=tls, names=[member.name for member in members], timeout=timeout)
+
+    try:
+        model = run_party(known, me, data, folder, sit_down, verbose=1)
+    except Aborted as error:
+        typer.echo(f"thresher: {error}; to go on, start every party again with the same --folder", err=True)
+        raise typer.Exit(3) from None
+    model.save(out_path)
+    show_coefficients(model)
+    show_certificate(model.certificate_)
+    out.print(f"Written to {out_path}; check it with: thresher verify {out_path}")
+
+
+@federate.command()
+@guarded
+def certificates(
+    task: TaskFile,
+    folder: Annotated[Path, typer.Option(help="Where to write them.")] = Path("certificates"),
+) -> None:
+    """Write TLS certificates for the parties of TASK, and the authority that signs them.
+
+    For trials, and for parties that trust whoever runs this: it sees every private key. Otherwise let each party make
+    its own key and have it signed; the certificate must carry the party's name as a DNS name.
+    """
+    from thresher.federated.certificates import write_certificates
+
+    members = _read(task).members
+    write_certificates(folder, [member.name for member in members], [member.address[0] for member in members])
+    out.print(f"Written to {folder}: authority.crt, and a .crt and .key for each of {len(members)} parties.")
+
+
+def _read(path: Path) -> Any:
+    from thresher.federated.task import Task
+
+    return Task.read(path)
+
+
+def _show(task: Any) -> None:
+    show_plans([task.plan])
+    for member in task.members:
+        host, port = member.address
+        out.print(f"party {member.name} at {host}:{port}, at most {member.rows} rows")
+    out.print(f"hash of task and plan: {task.hash}")
+
+
+def _accepted(task: Any, accept: str | None) -> None:
+    """Nothing is said to anybody before a person, or a script in its place, has accepted this very plan."""
+    if accept is None and sys.stdin.isatty():
+        _show(task)
+        accept = task.hash if typer.confirm("Accept this plan?") else ""
+    if accept is None:
+        raise ValueError("--accept is missing: read the plan (thresher federate plan TASK) and give its hash")
+    if accept != task.hash:
+        raise ValueError(f"--accept={accept!r} is not the hash of this task and plan, {task.hash}; compare both")
+
+
+def _tls(certificate: Path | None, key: Path | None, authority: Path | None) -> Any:
+    from thresher.federated.mpyc import TLS
+
+    files = {"--certificate": certificate, "--key": key, "--authority": authority}
+    if not any(files.values()):
+        return None
+    for name, file in files.items():
+        if file is None:
+            raise ValueError(f"{name} is missing: TLS needs --certificate, --key and --authority")
+        if not file.is_file():
+            raise ValueError(f"{name}={str(file)!r} does not exist; give the path of a PEM file")
+    return TLS(certificate, key, authority)  # type: ignore[arg-type]

@@ -1,0 +1,105 @@
+"""One party's run of a task: its own data, its own journal, and the same model and certificate as everybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from thresher.certificate import certify
+from thresher.federated.journal import Journal
+from thresher.federated.parties import Party
+from thresher.federated.session import Seat, Session, SessionVault
+from thresher.federated.task import Task
+from thresher.fitting import warn_about
+from thresher.progress import progress_bar
+from thresher.randomness import NoiseSource
+from thresher.tables import Table, labels, read_table
+
+__all__ = ["run_party"]
+
+
+def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], Seat], verbose: int = 0) -> Any:
+    """The fitted model, once every party has said the same; ``seat`` sits down with the others.
+
+    A run that ended early goes on: what was answered is in ``folder``, and is not asked again.
+    """
+    at = task.seat_of(me)
+    model, plan = task.model(), task.plan
+    X, y = _rows(task, model, data, task.members[at].rows)
+    warn_about(plan)
+    with Journal.held(folder) as journal:
+        journal.check(task.hash)
+        finished = len(journal.answers) == _questions(task)  # then nobody else is needed
+        with nullcontext() if finished else closing(seat()) as table:
+            session = Session(table, at, [member.name for member in task.members], task.hash, journal)
+            if not finished:
+                session.meet()
+                journal.charged(_charge(task))
+            theta, vault = _asked(task, at, X, y, session, verbose)
+            if not finished:
+                session.part()
+    certificate = certify(plan, vault.answers, vault.randomness, ())
+    if not certificate.verify():
+        raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
+    model._keep(theta, plan)
+    model.plan_, model.algorithm_, model.certificate_ = plan, plan.algorithm, certificate
+    if not isinstance(task.features, int):
+        model.feature_names_in_ = np.array(task.features, dtype=object)
+    if task.task == "classification":
+        model.classes_ = np.unique(labels(task.settings["classes"]))
+    return model
+
+
+def _asked(task: Task, at: int, X: Any, y: Any, session: Session, verbose: int) -> tuple[Any, SessionVault]:
+    plan = task.plan
+    own = replace(plan, problem=replace(plan.problem, n=task.members[at].rows))
+    noise = NoiseSource()  # draws nothing: the noise is the parties' together
+    with (
+        progress_bar(plan.algorithm, _questions(task), enabled=verbose > 0) as watch,
+        Party(X, y, own, noise) as party,
+        SessionVault(party, task.sizes, session, plan, noise, watch) as vault,
+    ):
+        return task.model()._algorithm(plan.problem.outputs).run(vault), vault
+
+
+def _rows(task: Task, model: Any, data: Path, most: int) -> tuple[Any, Any]:
+    """This party's rows and targets as any fit would take them, before anything is said to anybody."""
+    named = None if isinstance(task.features, int) else list(task.features)
+    table = read_table(data, task.target, named)
+    if table.y is None:
+        raise ValueError(f"DATA={data.name!r} has no column {task.target!r}, the task's target")
+    if table.X.shape[1] != task.width:
+        raise ValueError(f"DATA={data.name!r} has {table.X.shape[1]} feature columns, the task {task.width}")
+    if table.X.shape[0] > most:
+        raise ValueError(f"DATA={data.name!r} has more rows than the {most} this party declared; declare more")
+    X, y = model._checked(table.X, _targets(task, table), accept_sparse=("csc", "csr", "coo"), ensure_min_samples=1)
+    if task.task == "classification":
+        _, y, _ = model.set_params(classes=labels(task.settings["classes"]))._classes_in(y)
+    return X, y
+
+
+def _targets(task: Task, table: Table) -> Any:
+    return labels(table.y) if task.task == "classification" else np.asarray(table.y, dtype=np.float64)  # type: ignore[arg-type]
+
+
+def _questions(task: Task) -> int:
+    return sum(release.times for release in task.plan.releases)
+
+
+def _charge(task: Task) -> dict[str, Any]:
+    """The entry that says what was spent: the plan's whole price, whether or not the run comes to its end."""
+    budget = task.plan.budget
+    return {
+        "plan": task.hash,
+        "algorithm": task.plan.algorithm,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "adjacency": str(budget.adjacency),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,373 @@
+"""A run between parties, in threads: agreement, crashes at every point, and that no round is ever opened twice."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from thresher import load_model
+from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import dithered_binomial
+from thresher.federated.journal import Journal
+from thresher.federated.run import run_party
+from thresher.federated.task import Task
+from thresher.randomness import NoiseSource
+
+NAMES = ("north", "south", "west")
+TASK = """
+task = "classification"
+features = ["age", "dose", "sex"]
+target = "ill"
+sparsity = 2
+epsilon = 2.0
+delta = 1e-6
+row_bound = 1.0
+classes = [0, 1]
+algorithm = "dp-ight"
+rounds = 4
+[[party]]
+name = "north"
+address = "127.0.0.1:9001"
+rows = 60
+[[party]]
+name = "south"
+address = "127.0.0.1:9002"
+rows = 40
+[[party]]
+name = "west"
+address = "127.0.0.1:9003"
+rows = 50
+"""
+
+
+class Killed(BaseException):
+    """What ends a party here in place of kill -9."""
+
+
+class Table:
+    """Where seats meet: what is said, what was opened, and the sums inside the secure computation."""
+
+    def __init__(self, seats=3, patience=10.0):
+        self.said = [None] * seats
+        self.barrier = threading.Barrier(seats, timeout=patience)
+        self.opened = []
+
+    def gather(self, at, value):
+        """Everybody's value; whoever is missing ends it for all."""
+        try:
+            self.barrier.wait()
+            self.said[at] = value
+            self.barrier.wait()
+            told = list(self.said)
+            self.barrier.wait()
+        except threading.BrokenBarrierError:
+            raise Aborted("a party is gone") from None
+        return told
+
+
+class ThreadSeat:
+    """Additive shares of sum and noise modulo 2^64; ``dies`` counts calls: before call 2, or after it at 2.5."""
+
+    def __init__(self, at, table, dies=None, noise_seed=0):
+        self.at, self.table, self.dies, self.calls = at, table, dies, 0
+        self.noise = NoiseSource(1000 * noise_seed + at)
+
+    def _step(self, work):
+        self.calls += 1
+        if self.dies == self.calls:
+            self.table.barrier.abort()
+            raise Killed
+        result = work()
+        if self.dies == self.calls + 0.5:
+            self.table.barrier.abort()
+            raise Killed
+        return result
+
+    def exchange(self, message):
+        return self._step(lambda: self.table.gather(self.at, message))
+
+    def prepare(self, mine, law):
+        def work():
+            mask = self.noise.uniform_integers(2**62, mine.size)
+            joint = dithered_binomial(self.noise, law, mine.size) if self.at == 0 else 0
+            masks = self.table.gather(self.at, mask)  # shares add up to the sum: mine + noise + mask - next mask
+            return (mine + joint + mask - masks[(self.at + 1) % len(masks)]).tobytes()
+
+        return self._step(work)
+
+    def open(self, share):
+        def work():
+            shares = self.table.gather(self.at, share)
+            total = sum(np.frombuffer(part, dtype=np.int64) for part in shares)
+            self.table.opened.append(total.tolist())
+            return total
+
+        return self._step(work)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def task(tmp_path):
+    path = tmp_path / "task.toml"
+    path.write_text(TASK)
+    return Task.read(path)
+
+
+@pytest.fixture
+def data(tmp_path, task):
+    rng = np.random.default_rng(0)
+    files = []
+    for member in task.members:
+        X = rng.normal(size=(member.rows, 3)) / 3
+        ill = (X @ [3.0, -2.0, 0.0] > 0).astype(int)
+        rows = [",".join([*map(repr, map(float, x)), str(y)]) for x, y in zip(X, ill, strict=True)]
+        files.append(tmp_path / f"{member.name}.csv")
+        files[-1].write_text("age,dose,sex,ill\n" + "\n".join(rows) + "\n")
+    return files
+
+
+def attend(task, data, folder, table, dies=None, seed=0, tasks=None):
+    """All parties run; what each ended with: a model or an exception."""
+    ends = [None] * len(NAMES)
+
+    def party(at):
+        seat = ThreadSeat(at, table, (dies or {}).get(at), seed)
+        try:
+            own = (tasks or {}).get(at, task)
+            ends[at] = run_party(own, NAMES[at], data[at], folder / NAMES[at], lambda: seat)
+        except (Killed, Aborted, ValueError) as end:
+            table.barrier.abort()
+            ends[at] = end
+
+    threads = [threading.Thread(target=party, args=(at,)) for at in range(len(NAMES))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    return ends
+
+
+def journal_of(folder, name):
+    with Journal.held(folder / name) as journal:
+        return journal
+
+
+def test_every_party_gets_the_same_model_and_certificate(task, data, tmp_path):
+    models = attend(task, data, tmp_path, Table())
+    for model in models:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+        assert model.certificate_.verify()
+        assert (model.certificate_.epsilon, model.certificate_.grade) == (2.0, "proved")
+        assert model.certificate_.trust["model"] == "federated, Shamir shares (MPyC)"
+        assert model.certificate_.n_samples == 150
+    models[0].save(tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.coef_, models[1].coef_)
+
+
+def test_the_model_is_as_good_as_that_of_one_curator(task, data, tmp_path):
+    (model, *_) = attend(task, data, tmp_path, Table())
+    assert set(model.support_) == {0, 1}
+    assert model.coef_[0, 0] > 0 > model.coef_[0, 1]
+
+
+ROUNDS = 4
+LAST_CALL = 1 + 4 * ROUNDS + 1  # meet; point, prepare, written, open; part
+
+
+def test_the_number_of_calls_is_as_counted(task, data, tmp_path):
+    assert [release.times for release in task.plan.releases] == [ROUNDS]
+    seats = []
+    table = Table()
+
+    class Counted(ThreadSeat):
+        def __init__(self, *args):
+            super().__init__(*args)
+            seats.append(self)
+
+    threads = [
+        threading.Thread(
+            target=run_party,
+            args=(task, NAMES[at], data[at], tmp_path / NAMES[at], lambda at=at: Counted(at, table)),
+        )
+        for at in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [seat.calls for seat in seats] == [LAST_CALL] * 3
+
+
+@pytest.mark.parametrize("who", [0, 1, 2])
+@pytest.mark.parametrize("when", [0, 0.5, *(k + half for k in range(1, 10) for half in (0, 0.5)), LAST_CALL - 2])
+def test_a_crash_anywhere_opens_no_round_twice(task, data, tmp_path, who, when):
+    """Killed before or after any call of the first two rounds, and at the last opening; then everybody starts again."""
+    table = Table()
+    ends = attend(task, data, tmp_path, table, dies={who: 1 + when})
+    assert isinstance(ends[who], Killed)
+    for at, end in enumerate(ends):
+        if at != who:
+            assert isinstance(end, Aborted)
+    again = Table()
+    models = attend(task, data, tmp_path, again, seed=1)
+    opened = {tuple(vector) for vector in table.opened + again.opened}
+    assert len(opened) == ROUNDS
+    answers = [journal_of(tmp_path, name).answers for name in NAMES]
+    assert {tuple(answer.tolist()) for answer in answers[0]} == opened
+    for model in models:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+        assert model.certificate_.verify()
+
+
+def test_crash_after_crash_is_survived(task, data, tmp_path):
+    """Twenty runs in a row end at a random moment, each of another party."""
+    rng = np.random.default_rng(7)
+    opened = set()
+    for seed in range(20):
+        table = Table()
+        attend(task, data, tmp_path, table, dies={int(rng.integers(3)): 1 + rng.integers(12) / 2}, seed=seed)
+        opened |= {tuple(vector) for vector in table.opened}
+    table = Table()
+    models = attend(task, data, tmp_path, table, seed=99)
+    opened |= {tuple(vector) for vector in table.opened}
+    assert len(opened) == ROUNDS
+    assert all(model.certificate_.verify() for model in models)
+
+
+def test_the_charge_is_on_disk_before_a_row_is_clipped(task, data, tmp_path, monkeypatch):
+    from thresher.federated import run
+
+    charged = []
+
+    class Watched(run.Party):
+        def __init__(self, *args):
+            charged.append([(tmp_path / name / "journal.jsonl").exists() for name in NAMES])
+            super().__init__(*args)
+
+    monkeypatch.setattr(run, "Party", Watched)
+    attend(task, data, tmp_path, Table())
+    assert len(charged) == 3
+    for name in NAMES:
+        first = json.loads((tmp_path / name / "journal.jsonl").read_text().splitlines()[0])
+        assert first["what"] == "charge"
+        assert (first["charge"]["epsilon"], first["charge"]["plan"]) == (2.0, task.hash)
+    assert all(any(seen) for seen in charged)
+
+
+def test_no_share_and_no_part_stays_on_disk(task, data, tmp_path):
+    attend(task, data, tmp_path, Table())
+    for name in NAMES:
+        assert sorted(path.name for path in (tmp_path / name).iterdir()) == ["journal.jsonl", "journal.lock"]
+
+
+def test_a_party_with_another_plan_is_named_at_every_party(task, data, tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text(TASK.replace("epsilon = 2.0", "epsilon = 20.0"))
+    ends = attend(task, data, tmp_path, Table(), tasks={1: Task.read(other)})
+    for at in (0, 2):
+        assert "party 'south' has another plan" in str(ends[at])
+    assert "has another plan" in str(ends[1])
+    assert not any((tmp_path / name / "journal.jsonl").exists() for name in NAMES)
+
+
+def test_nonsense_from_a_party_ends_the_run_and_names_it(task, data, tmp_path):
+    class Babbling(Table):
+        def gather(self, at, value):
+            return super().gather(at, b"\xff\x00nonsense" if at == 1 else value)
+
+    ends = attend(task, data, tmp_path, Babbling())
+    assert all("party 'south' sent nonsense" in str(end) for end in ends)
+
+
+def test_a_lost_share_of_an_opened_round_ends_the_run(task, data, tmp_path):
+    """Asking again would be a second release that nobody paid for."""
+    attend(task, data, tmp_path, Table(), dies={0: 5, 1: 5, 2: 5})  # before the first opening is heard
+    (tmp_path / "west" / "share.bin").unlink()
+    ends = attend(task, data, tmp_path, Table(), seed=1)
+    assert all("the share of west is gone though its round was opened" in str(end) for end in ends)
+
+
+def test_a_lost_journal_is_noticed(task, data, tmp_path):
+    attend(task, data, tmp_path, Table(), dies={0: 14})
+    (tmp_path / "south" / "journal.jsonl").unlink()
+    ends = attend(task, data, tmp_path, Table(), seed=1)
+    assert all("party 'south' has lost its journal" in str(end) for end in ends)
+
+
+def test_a_changed_answer_is_noticed(task, data, tmp_path):
+    attend(task, data, tmp_path, Table(), dies={0: 14})
+    path = tmp_path / "south" / "journal.jsonl"
+    lines = path.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if '"answer"' in line)
+    entry = json.loads(lines[at])
+    entry["answer"][0] += 1
+    lines[at] = json.dumps(entry)
+    path.write_text("\n".join(lines) + "\n")
+    ends = attend(task, data, tmp_path, Table(), seed=1)
+    assert all("heard other answers than the rest" in str(end) for end in ends)
+
+
+def test_a_finished_party_needs_nobody(task, data, tmp_path):
+    models = attend(task, data, tmp_path, Table())
+
+    def nobody():
+        raise AssertionError("it must not sit down")
+
+    again = run_party(task, "south", data[1], tmp_path / "south", nobody)
+    np.testing.assert_array_equal(again.coef_, models[1].coef_)
+
+
+def test_a_second_process_of_the_same_party_is_refused(task, data, tmp_path):
+    with Journal.held(tmp_path / "north"), pytest.raises(ValueError, match="in use by another process"):
+        run_party(task, "north", data[0], tmp_path / "north", lambda: None)
+
+
+def test_a_folder_of_another_plan_is_refused(task, data, tmp_path):
+    attend(task, data, tmp_path, Table())
+    other = tmp_path / "other.toml"
+    other.write_text(TASK.replace("epsilon = 2.0", "epsilon = 1.0"))
+    with pytest.raises(ValueError, match="is of another plan"):
+        run_party(Task.read(other), "north", data[0], tmp_path / "north", lambda: None)
+
+
+def test_an_entry_cut_off_by_a_crash_is_dropped(tmp_path):
+    with Journal.held(tmp_path) as journal:
+        journal.charged({"plan": "p"})
+        journal.prepare(1, "a", b"share")
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"what": "open')
+    with Journal.held(tmp_path) as journal:
+        assert (journal.charge, journal.prepared.round, journal.prepared.opening) == ({"plan": "p"}, 1, False)
+        assert journal.share() == b"share"
+        journal.opening()
+    with Journal.held(tmp_path) as journal:
+        assert journal.prepared.opening
+
+
+def test_a_damaged_journal_is_refused(tmp_path):
+    (tmp_path / "journal.jsonl").write_text('{"what": "answer", "round": 7, "answer": [1]}\n')
+    with pytest.raises(ValueError, match="is damaged"), Journal.held(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace("ill", "sick"), "'ill'"),
+        (lambda text: text.replace("age", "weight"), "age"),
+        (lambda text: text.replace(",1\n", ",2\n"), r"not in classes"),
+        (lambda text: text + text.split("\n", 1)[1], "more rows than the 40 this party declared"),
+    ],
+)
+def test_bad_data_is_refused_before_anything_is_said(task, data, tmp_path, change, message):
+    data[1].write_text(change(data[1].read_text()))
+    with pytest.raises(ValueError, match=message):
+        run_party(task, "south", data[1], tmp_path / "south", lambda: pytest.fail("it sat down"))
+    assert not (tmp_path / "south").exists()
