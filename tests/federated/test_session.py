@@ -48,24 +48,28 @@ class Killed(BaseException):
 
 
 class Table:
-    """Where seats meet: what is said, what was opened, and the sums inside the secure computation."""
+    """Where seats meet: what is said at each turn, who has left, and what was opened."""
 
     def __init__(self, seats=3, patience=10.0):
-        self.said = [None] * seats
-        self.barrier = threading.Barrier(seats, timeout=patience)
-        self.opened = []
+        self.seats, self.patience = seats, patience
+        self.turns, self.left, self.opened = {}, set(), []
+        self.changed = threading.Condition()
 
-    def gather(self, at, value):
-        """Everybody's value; whoever is missing ends it for all."""
-        try:
-            self.barrier.wait()
-            self.said[at] = value
-            self.barrier.wait()
-            told = list(self.said)
-            self.barrier.wait()
-        except threading.BrokenBarrierError:
-            raise Aborted("a party is gone") from None
-        return told
+    def gather(self, at, turn, value):
+        """Everybody's value at this turn; whoever left without one ends it for all."""
+        with self.changed:
+            said = self.turns.setdefault(turn, {})
+            said[at] = value
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: len(said) == self.seats or self.left - set(said), self.patience)
+            if len(said) < self.seats:
+                raise Aborted("a party is gone")
+            return [said[seat] for seat in range(self.seats)]
+
+    def leave(self, at):
+        with self.changed:
+            self.left.add(at)
+            self.changed.notify_all()
 
 
 class ThreadSeat:
@@ -78,29 +82,27 @@ class ThreadSeat:
     def _step(self, work):
         self.calls += 1
         if self.dies == self.calls:
-            self.table.barrier.abort()
             raise Killed
         result = work()
         if self.dies == self.calls + 0.5:
-            self.table.barrier.abort()
             raise Killed
         return result
 
     def exchange(self, message):
-        return self._step(lambda: self.table.gather(self.at, message))
+        return self._step(lambda: self.table.gather(self.at, self.calls, message))
 
     def prepare(self, mine, law):
         def work():
             mask = self.noise.uniform_integers(2**62, mine.size)
             joint = dithered_binomial(self.noise, law, mine.size) if self.at == 0 else 0
-            masks = self.table.gather(self.at, mask)  # shares add up to the sum: mine + noise + mask - next mask
+            masks = self.table.gather(self.at, self.calls, mask)  # they cancel in the sum of all shares
             return (mine + joint + mask - masks[(self.at + 1) % len(masks)]).tobytes()
 
         return self._step(work)
 
     def open(self, share):
         def work():
-            shares = self.table.gather(self.at, share)
+            shares = self.table.gather(self.at, self.calls, share)
             total = sum(np.frombuffer(part, dtype=np.int64) for part in shares)
             self.table.opened.append(total.tolist())
             return total
@@ -141,8 +143,9 @@ def attend(task, data, folder, table, dies=None, seed=0, tasks=None):
             own = (tasks or {}).get(at, task)
             ends[at] = run_party(own, NAMES[at], data[at], folder / NAMES[at], lambda: seat)
         except (Killed, Aborted, ValueError) as end:
-            table.barrier.abort()
             ends[at] = end
+        finally:
+            table.leave(at)
 
     threads = [threading.Thread(target=party, args=(at,)) for at in range(len(NAMES))]
     for thread in threads:
@@ -279,8 +282,8 @@ def test_a_party_with_another_plan_is_named_at_every_party(task, data, tmp_path)
 
 def test_nonsense_from_a_party_ends_the_run_and_names_it(task, data, tmp_path):
     class Babbling(Table):
-        def gather(self, at, value):
-            return super().gather(at, b"\xff\x00nonsense" if at == 1 else value)
+        def gather(self, at, turn, value):
+            return super().gather(at, turn, b"\xff\x00nonsense" if at == 1 else value)
 
     ends = attend(task, data, tmp_path, Babbling())
     assert all("party 'south' sent nonsense" in str(end) for end in ends)
