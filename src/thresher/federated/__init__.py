@@ -1,0 +1,1 @@
+"""Parties that hold disjoint rows and learn one model together."""
