@@ -108,7 +108,11 @@ class Server:
 
 
 def linked(configuration: dict[str, Any]) -> Any:
-    """A link to the other servers, which listens on this server's address only."""
+    """A link to the other servers, which listens on this server's address only.
+
+    With TLS nothing leaves except encrypted and to a server whose certificate the authority signed, so let it sign for
+    these servers only. The link still takes in connections without TLS: a firewall must admit the servers only.
+    """
     description = spu.link.Desc()
     for index, address in enumerate(configuration["addresses"]):
         description.add_party(f"server{index}", address)
