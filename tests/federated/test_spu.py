@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -66,17 +66,31 @@ def test_sums_wrap_around_modulo_two_to_the_64(aggregation: SPUAggregation) -> N
     assert in_support(noise_of(aggregation, parts, SMALL), SMALL)
 
 
-def test_noise_has_the_mean_the_variance_and_the_low_bits_of_the_law(aggregation: SPUAggregation) -> None:
-    """2,000 coordinates. Six standard errors twice, and a chi-square test at 1e-9: false alarms below 1e-8.
+def test_noise_has_the_mean_and_the_variance_of_the_law(aggregation: SPUAggregation) -> None:
+    assert_moments(noise_of(aggregation, vectors(2000), SMALL), SMALL)
 
-    The fourth moment of the law is below a normal one's, so the standard error of the variance is at most
-    sqrt(2/n) of it. Each dither alone makes the low bits uniform.
+
+def assert_moments(noise: Integers, law: DitheredBinomial) -> None:
+    """Within six standard errors each: false alarms below 1e-8.
+
+    The fourth moment of the law is below a normal one's, so the standard error of the variance is at most sqrt(2/n) of
+    it.
     """
-    noise = noise_of(aggregation, vectors(2000), SMALL)
-    assert abs(noise.mean() - SMALL.mean) < 6 * SMALL.sd / math.sqrt(noise.size)
-    assert abs(noise.var() / SMALL.variance - 1) < 6 * math.sqrt(2 / noise.size)
-    low = np.bincount((noise + SMALL.offset) % 2**SMALL.dither, minlength=2**SMALL.dither)
-    assert stats.chisquare(low).pvalue > 1e-9
+    assert abs(noise.mean() - law.mean) < 6 * law.sd / math.sqrt(noise.size)
+    assert abs(noise.var() / law.variance - 1) < 6 * math.sqrt(2 / noise.size)
+
+
+def test_noise_has_the_law(aggregation: SPUAggregation) -> None:
+    """Chi-square of 20,000 coordinates against the exact chances of a law with few coins; false alarms: 1e-9."""
+    law = DitheredBinomial(coins=2, dither=4)
+    chances = np.ones(1)
+    for weight in law.weights:
+        chances = np.convolve(chances, [0.5, *[0.0] * (weight - 1), 0.5])
+    noise = noise_of(aggregation, vectors(20_000), law)
+    seen, expected = np.bincount(noise + law.offset, minlength=chances.size), noise.size * chances
+    often = expected >= 5
+    pooled = [np.append(counts[often], counts[~often].sum()) for counts in (seen, expected)]
+    assert stats.chisquare(*pooled).pvalue > 1e-9
 
 
 def test_noise_is_fresh_in_every_call_and_coordinate(aggregation: SPUAggregation) -> None:
@@ -162,18 +176,32 @@ def alive(process: str) -> bool:
 
 def test_servers_link_over_tls(tmp_path: Path) -> None:
     make_certificates(tmp_path)
-    addresses = _addresses(2)
+    assert in_support(noise_of_workers([WORKER] * 2, 10, [files(tmp_path, index) for index in range(2)]), SMALL)
+
+
+@pytest.mark.parametrize("idle", [0, 1])
+def test_one_server_that_tosses_fair_coins_is_enough(idle: int, tmp_path: Path) -> None:
+    """The other tosses only tails."""
+    tails = tmp_path / "tails.py"
+    tails.write_text(WORKER.read_text().replace("secrets.token_bytes(", "bytes("))
+    assert tails.read_text() != WORKER.read_text()
+    assert_moments(noise_of_workers([tails if index == idle else WORKER for index in range(2)], 2000), SMALL)
+
+
+def noise_of_workers(workers: list[Path], size: int, tls: Sequence[dict[str, str] | None] = (None, None)) -> Integers:
+    """What two servers answer to shares of zero."""
+    addresses, share = _addresses(2), np.arange(size) - 2**62
     configurations = [
-        {"index": index, "addresses": addresses, "protocol": "CHEETAH", "timeout": 30.0, "tls": files(tmp_path, index)}
+        {"index": index, "addresses": addresses, "protocol": "CHEETAH", "timeout": 30.0, "tls": tls[index]}
         for index in range(2)
     ]
-    with closing(Processes([[PYTHON, "-I", str(WORKER)]] * 2, 30.0)) as servers:
+    with closing(Processes([[PYTHON, "-I", str(worker)] for worker in workers], 30.0)) as servers:
         servers.ask([json.dumps(configuration).encode() for configuration in configurations])
         servers.ask([b""] * 2)
-        header = QUESTION.pack(1, 1, SMALL.coins, SMALL.dither)
-        answers = servers.ask([header + np.array([share]).tobytes() for share in (10**9, 1 - 10**9)])
+        header = QUESTION.pack(1, size, SMALL.coins, SMALL.dither)
+        answers = servers.ask([header + part.tobytes() for part in (share, -share)])
     assert answers[0][SENT.size :] == answers[1][SENT.size :]
-    assert in_support(np.frombuffer(answers[0], dtype=np.int64, offset=SENT.size) - 1, SMALL)
+    return np.frombuffer(answers[0], dtype=np.int64, offset=SENT.size)
 
 
 def files(folder: Path, index: int) -> dict[str, str]:
