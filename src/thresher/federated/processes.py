@@ -5,14 +5,15 @@ A frame is its length, 4 bytes, and that many bytes. A socket, unlike a pipe, gi
 
 from __future__ import annotations
 
-import select
 import socket
 import struct
 import subprocess
 import time
 import weakref
 from collections.abc import Sequence
+from multiprocessing.connection import wait
 from subprocess import DEVNULL
+from typing import Any
 
 from thresher.federated.aborted import Aborted
 
@@ -68,11 +69,10 @@ class Processes:
             raise self._dead(number) from None
 
     def _answers(self, deadline: float) -> list[bytes]:
-        waiting = {stream: number for number, (_, stream) in enumerate(self._children)}
+        waiting: dict[Any, int] = {stream: number for number, (_, stream) in enumerate(self._children)}
         answers: dict[int, bytes] = {}
         while waiting:  # for all at once: the death of any is seen although others still work
-            ready, _, _ = select.select(list(waiting), [], [], self._left(deadline))
-            for stream in ready:
+            for stream in wait(list(waiting), self._left(deadline)):
                 number = waiting.pop(stream)
                 (length,) = LENGTH.unpack(self._receive(number, LENGTH.size, deadline))
                 answers[number] = self._receive(number, length, deadline)
