@@ -6,4 +6,8 @@ __all__ = ["Aborted"]
 
 
 class Aborted(RuntimeError):  # noqa: N818  (what happened, not whose fault it is)
-    """A party or server died, hung, left, or said what it may not say. The sum under way was shown to nobody."""
+    """A party or server died, hung, left, or said what it may not say.
+
+    Nobody saw a sum without noise. Others may have seen the noisy one, so the round counts as spent; parties with
+    journals open the same one again (:mod:`thresher.federated.session`).
+    """
