@@ -183,7 +183,7 @@ def test_two_coordinates_by_brute_force(epsilon, delta, angle):
     """The exact hockey-stick divergence of a whole shift in the plane, at the epsilon that is claimed for delta."""
     release = BinomialGradient.calibrated(Budget(epsilon, delta), times=1, touched=2)
     small = DitheredBinomial(release.coins, min(release.dither, 3))  # so that the plane of outcomes fits into memory
-    scaled = BinomialGradient(1, max(release.sd_per_sensitivity, 2.0), small.coins, small.dither, 2)
+    scaled = BinomialGradient(1, max(release.sd_per_sensitivity, 2.0), 2, small.coins, small.dither)
     claimed = scaled.cost().epsilon(delta)[0]
     a, b = (math.floor(scaled.shift * part) for part in (math.cos(angle), math.sin(angle)))
     chances = small.pmf(math.ceil(7 * small.sd))
@@ -215,7 +215,7 @@ def test_no_noise_is_no_option():
     with pytest.raises(ValueError, match="never add up without noise"):
         BinomialGradient.calibrated(Budget(math.inf, 1e-6), 1, 1)
     with pytest.raises(ValueError, match="never add up without noise"):
-        BinomialGradient(1, 0.0, 256, 11, 10)
+        BinomialGradient(1, 0.0, 10, 256, 11)
 
 
 def test_what_is_lost_is_paid_for_in_delta():
@@ -230,4 +230,4 @@ def test_what_is_lost_is_paid_for_in_delta():
 
 def test_fewer_than_no_coordinates_are_refused():
     with pytest.raises(ValueError, match="touched=0"):
-        BinomialGradient(1, 1.0, 256, 11, 0)
+        BinomialGradient(1, 1.0, 0, 256, 11)

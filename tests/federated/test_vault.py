@@ -64,7 +64,7 @@ class Silent:
 
 
 def gradient_release(multiplier=10.0, times=1, touched=D + 1):
-    return BinomialGradient(times, multiplier, 256, 14, touched)
+    return BinomialGradient(times, multiplier, touched, 256, 14)
 
 
 # -- joint answers ------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def test_several_classes_share_one_gradient(rows):
 
 def test_the_joint_minimiser_is_the_weighted_mean_of_the_parties(rows):
     X, y = rows
-    release = BinomialMinimiser(1, 10.0, 256, 14, D + 1)
+    release = BinomialMinimiser(1, 10.0, D + 1, 256, 14)
     silent = Silent()
     with vault_of(X, y, release, aggregation=silent) as vault:
         found = vault.minimiser(release, 0.3, 0.1)
@@ -137,7 +137,7 @@ def test_the_noise_has_the_stated_scale(rows, adjacency):
 def test_one_wild_row_moves_no_answer_beyond_the_stated_sensitivity(rows, question, wild):
     X, y = rows
     kind = BinomialGradient if question == "gradient" else BinomialMinimiser
-    release = kind(1, 10.0, 256, 14, D + 1)
+    release = kind(1, 10.0, D + 1, 256, 14)
     for at in (0, 5, N - 1):  # of each party
         answers = []
         for changed in (False, True):

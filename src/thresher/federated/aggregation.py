@@ -10,13 +10,18 @@ from numpy.typing import NDArray
 
 from thresher.dithered import DitheredBinomial
 from thresher.randomness import NoiseSource
+from thresher.skellam import Skellam
 
-__all__ = ["LARGEST_UNIT", "Aggregation", "Integers", "ReferenceAggregation"]
+__all__ = ["LARGEST_UNIT", "Aggregation", "Integers", "Law", "ReferenceAggregation"]
 
 Integers = NDArray[np.int64]
 
 LARGEST_UNIT = 2**52
 """No party's number is larger, so that sums of thousands of them and the noise fit into 64 bits."""
+
+
+Law = DitheredBinomial | Skellam
+"""The noise of a coordinate: one copy of joint coins, or shares that parties add."""
 
 
 class Aggregation(Protocol):

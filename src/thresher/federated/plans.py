@@ -6,16 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from thresher.plan import Plan
-from thresher.releases import BinomialGradient, BinomialMinimiser, BinomialRelease, GaussianGradient, GaussianMinimiser
+from thresher.releases import (
+    BinomialGradient,
+    BinomialMinimiser,
+    GaussianGradient,
+    GaussianMinimiser,
+    JointRelease,
+    SkellamGradient,
+    SkellamMinimiser,
+)
 from thresher.trust import Trust
 
 __all__ = ["joint", "sizes_note"]
 
-JOINTLY: Mapping[type, type[BinomialRelease]] = {
-    GaussianGradient: BinomialGradient,
-    GaussianMinimiser: BinomialMinimiser,
+JOINTLY: Mapping[type, tuple[type[JointRelease], type[JointRelease]]] = {
+    GaussianGradient: (BinomialGradient, SkellamGradient),
+    GaussianMinimiser: (BinomialMinimiser, SkellamMinimiser),
 }
-"""What parties can answer together: what is linear in their parts."""
+"""What parties can answer together, what is linear in their parts: with one copy of noise, and with shares of it."""
 
 
 def joint(plan: Plan, trust: Trust) -> Plan:
@@ -28,7 +36,8 @@ def joint(plan: Plan, trust: Trust) -> Plan:
             "for noisy gradients or one minimiser: 'dp-ight', 'noisy-frank-wolfe', 'dp-gd' or 'output-perturbation'"
         )
     (release,) = plan.releases
-    shared = JOINTLY[type(release)].calibrated(plan.budget, release.times, plan.problem.dimension)
+    kind = JOINTLY[type(release)][trust == "skellam"]
+    shared = kind.calibrated(plan.budget, release.times, plan.problem.dimension)
     return replace(plan, releases=(shared,), trust=trust)
 
 

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.clipping import gradient_sensitivity
-from thresher.dithered import DitheredBinomial
-from thresher.federated.aggregation import Aggregation, Integers
+from thresher.federated.aggregation import Aggregation, Integers, Law
 from thresher.federated.parties import DataSets, Party
 from thresher.plan import Plan
 from thresher.randomness import NoiseSource
-from thresher.releases import BinomialRelease, Release
+from thresher.releases import JointRelease, Release
 from thresher.vaults.minimisers import stability
 from thresher.vaults.rows import round_off
 from thresher.vaults.vault import Vault
@@ -117,9 +116,9 @@ class JointVault(FederatedVault):
             for n in set(self._sizes)
         )  # fmt: skip
 
-    def _law(self, release: Release) -> DitheredBinomial:
+    def _law(self, release: Release) -> Law:
         """The law of the noise, if the release pays for all the coordinates that a record can touch."""
-        if not isinstance(release, BinomialRelease):
+        if not isinstance(release, JointRelease):
             raise ValueError(f"{release!r} is not drawn jointly; plan with thresher.federated.plans.joint")
         if release.touched < self.problem.dimension:
             raise ValueError(f"{release!r} pays for fewer coordinates than the problem's {self.problem.dimension}")
@@ -128,7 +127,7 @@ class JointVault(FederatedVault):
     def _joint(
         self,
         part: Callable[[Party, float], Integers],
-        law: DitheredBinomial,
+        law: Law,
         release: Release,
         clip: float,
         sensitivity: float,
@@ -146,7 +145,7 @@ class JointVault(FederatedVault):
         """The point that all parties compute at."""
         return theta
 
-    def _noisy_sum(self, parts: Callable[[], list[Integers]], law: DitheredBinomial) -> Integers:
+    def _noisy_sum(self, parts: Callable[[], list[Integers]], law: Law) -> Integers:
         """What the secure aggregation makes of all parties' parts; ``parts`` computes those of this process."""
         raise NotImplementedError
 
@@ -166,7 +165,7 @@ class GatheredVault(JointVault):
         super().close()
         self._aggregation.close()
 
-    def _noisy_sum(self, parts: Callable[[], list[Integers]], law: DitheredBinomial) -> Integers:
+    def _noisy_sum(self, parts: Callable[[], list[Integers]], law: Law) -> Integers:
         return self._aggregation.noisy_sum(parts(), law)
 
 

@@ -27,7 +27,15 @@ from thresher.releases.central import (
     PerturbedMinimiser,
     PrintedLabels,
 )
-from thresher.releases.federated import BinomialGradient, BinomialMinimiser, BinomialRelease
+from thresher.releases.federated import (
+    BinomialGradient,
+    BinomialMinimiser,
+    BinomialRelease,
+    JointRelease,
+    SkellamGradient,
+    SkellamMinimiser,
+    SkellamRelease,
+)
 from thresher.releases.filters import ZCDPFilter
 from thresher.releases.local import (
     ClassReport,
@@ -58,6 +66,7 @@ __all__ = [
     "GumbelVertex",
     "GumbelVotes",
     "HypercubeReport",
+    "JointRelease",
     "L2LaplaceMinimiser",
     "LaplaceReport",
     "LaplaceVertex",
@@ -68,6 +77,9 @@ __all__ = [
     "SampledGradient",
     "SampledMomentum",
     "SampledRelease",
+    "SkellamGradient",
+    "SkellamMinimiser",
+    "SkellamRelease",
     "SphereReport",
     "ZCDPFilter",
     "is_priced_here",
@@ -82,7 +94,8 @@ _KINDS: dict[str, type[Release]] = {
         GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram,
         GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
         GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, GumbelStep, LaplaceVertex, ExactRelease,
-        SampledGradient, SampledMomentum, ZCDPFilter, BinomialGradient, BinomialMinimiser,
+        SampledGradient, SampledMomentum, ZCDPFilter,
+        BinomialGradient, BinomialMinimiser, SkellamGradient, SkellamMinimiser,
         SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport,
     )
 }  # fmt: skip

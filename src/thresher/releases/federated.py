@@ -12,8 +12,17 @@ from thresher.accounting import ORDERS, Cost, zcdp_rho
 from thresher.budget import Budget, is_whole
 from thresher.dithered import DitheredBinomial
 from thresher.releases.base import Release, check_multiplier
+from thresher.skellam import Skellam, integer_l1
 
-__all__ = ["BinomialGradient", "BinomialMinimiser", "BinomialRelease"]
+__all__ = [
+    "BinomialGradient",
+    "BinomialMinimiser",
+    "BinomialRelease",
+    "JointRelease",
+    "SkellamGradient",
+    "SkellamMinimiser",
+    "SkellamRelease",
+]
 
 ROUNDING = 160  # grid steps of the sensitivity for every unit that rounding may add to it: 0.6 % more noise
 COINS = ((0.2, 256), (0.5, 1024), (math.inf, 4096))  # by shift over sd: a larger one needs longer tails
@@ -22,21 +31,16 @@ LEAST_FACTOR = 2.0**-6  # of the noise that a Gaussian would need: where the sea
 
 
 @dataclass(frozen=True)
-class BinomialRelease(Release):
-    """Adds the dithered binomial (:class:`thresher.dithered.DitheredBinomial`) of standard deviation sd_per_sensitivity
-    * Delta_2 to every coordinate, values and noise in whole steps of a public grid.
+class JointRelease(Release):
+    """Adds whole-number noise of standard deviation sd_per_sensitivity * Delta_2 in steps of a public grid.
 
     With sigma the law's standard deviation in steps, a step is sd_per_sensitivity * Delta_2 / sigma. Rounding moves
     each of two neighbours by half a step in each of the ``touched`` coordinates that one record can change, so they
-    are at most sigma / sd_per_sensitivity + sqrt(touched) steps apart; the law's Renyi curve at that shift, and what it
-    loses to delta because its support is bounded, is the cost of a use (docs/federated.md).
+    are at most sigma / sd_per_sensitivity + sqrt(touched) steps apart: :attr:`shift`.
     """
 
     sd_per_sensitivity: float
-    coins: int
-    dither: int
     touched: int
-    noise: ClassVar[str] = "dithered binomial"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,7 +49,11 @@ class BinomialRelease(Release):
             raise ValueError("sd_per_sensitivity=0: parties never add up without noise")
         if not is_whole(self.touched) or self.touched < 1:
             raise ValueError(f"touched={self.touched!r} must be a whole number of at least 1")
-        DitheredBinomial(self.coins, self.dither)  # raises if there is no such law
+
+    @property
+    def law(self) -> DitheredBinomial | Skellam:
+        """The noise of a coordinate, in grid steps."""
+        raise NotImplementedError
 
     @classmethod
     def calibrated(cls, budget: Budget, times: int, touched: int) -> Self:
@@ -53,17 +61,16 @@ class BinomialRelease(Release):
         if not budget.private:
             raise ValueError("epsilon is infinite: parties never add up without noise; give a finite epsilon")
         relative = math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta) / times)  # shift over sd, were it Gaussian
-        coins = next(coins for most, coins in COINS if relative <= most)
         steps = (ROUNDING + 1) * math.sqrt(touched) / relative  # the sd that makes rounding harmless
-        dither = min(max(0, math.ceil(math.log2(2 * steps / math.sqrt(coins)))), 20)
-        sd = DitheredBinomial(coins, dither).sd
+        law = cls._shape(relative, steps)
+        sd = cls(times, 1.0, touched, **law).law.sd
 
         def at(factor: float) -> Self | None:
             """With a shift of ``factor`` times the Gaussian's, if the budget allows it."""
             reach = factor * relative * sd - math.sqrt(touched)
             if reach <= 0:
                 return None
-            release = cls(times, sd / reach, coins, dither, touched)
+            release = cls(times, sd / reach, touched, **law)
             return release if release.cost().epsilon(budget.delta)[0] <= budget.epsilon else None
 
         high = low = 1.0
@@ -80,9 +87,10 @@ class BinomialRelease(Release):
             low, high, found = (middle, high, better) if better else (low, middle, found)
         return found
 
-    @property
-    def law(self) -> DitheredBinomial:
-        return DitheredBinomial(self.coins, self.dither)
+    @classmethod
+    def _shape(cls, relative: float, steps: float) -> dict[str, int]:
+        """The law with at least so many steps to its standard deviation, for shifts of ``relative`` times that."""
+        raise NotImplementedError
 
     @property
     def multiplier(self) -> float:
@@ -93,6 +101,32 @@ class BinomialRelease(Release):
         """How far apart neighbours can be, in grid steps and l2 norm."""
         return (self.law.sd / self.sd_per_sensitivity + math.sqrt(self.touched)) * SHIFT_ROUND_OFF
 
+
+@dataclass(frozen=True)
+class BinomialRelease(JointRelease):
+    """Noise of the dithered binomial law (:class:`thresher.dithered.DitheredBinomial`), one copy of it.
+
+    Cost of a use: the law's Renyi curve at the shift, and what it loses to delta because its support is bounded
+    (docs/federated.md).
+    """
+
+    coins: int
+    dither: int
+    noise: ClassVar[str] = "dithered binomial"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        DitheredBinomial(self.coins, self.dither)  # raises if there is no such law
+
+    @classmethod
+    def _shape(cls, relative: float, steps: float) -> dict[str, int]:
+        coins = next(coins for most, coins in COINS if relative <= most)
+        return {"coins": coins, "dither": min(max(0, math.ceil(math.log2(2 * steps / math.sqrt(coins)))), 20)}
+
+    @property
+    def law(self) -> DitheredBinomial:
+        return DitheredBinomial(self.coins, self.dither)
+
     def cost(self) -> Cost:
         orders, rdp, lost = self.law.rdp(self.shift, self.touched, self.times)
         # (a - 1) D_a is convex in a and 0 at a = 1, so its chords bound it between the orders computed
@@ -100,6 +134,34 @@ class BinomialRelease(Release):
         beyond = ORDERS - 1
         curve = np.interp(beyond, nodes, chords, right=np.inf) / beyond
         return Cost.renyi(self.times * curve, self.times * lost)
+
+
+@dataclass(frozen=True)
+class SkellamRelease(JointRelease):
+    """Noise of the Skellam law (:class:`thresher.skellam.Skellam`), of which each party adds a share of its own.
+
+    ``variance``, in squared grid steps, is that of the noise which honest parties who stay are sure to add. Cost of a
+    use: the law's Renyi curve at the shift (Agarwal, Kairouz and Liu 2021).
+    """
+
+    variance: int
+    noise: ClassVar[str] = "skellam"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Skellam(self.variance)  # raises if there is no such law
+
+    @classmethod
+    def _shape(cls, relative: float, steps: float) -> dict[str, int]:
+        return {"variance": math.ceil(steps**2)}
+
+    @property
+    def law(self) -> Skellam:
+        return Skellam(self.variance)
+
+    def cost(self) -> Cost:
+        l1 = integer_l1(self.shift, self.touched)
+        return Cost.renyi(self.times * self.law.rdp(self.shift, l1, ORDERS))
 
 
 @dataclass(frozen=True)
@@ -119,5 +181,19 @@ class BinomialMinimiser(BinomialRelease):
     Delta_2 = contributions(adjacency) * clip / (n ridge) + 2 max_j (n_j / n) tolerance_j / ridge: whatever the sizes,
     where the thesis (6.3.1) has the smallest party in place of the mean (erratum E-22).
     """
+
+    question: ClassVar[str] = "minimiser"
+
+
+@dataclass(frozen=True)
+class SkellamGradient(SkellamRelease):
+    """As :class:`BinomialGradient`, with noise of which each party adds a share."""
+
+    question: ClassVar[str] = "gradient"
+
+
+@dataclass(frozen=True)
+class SkellamMinimiser(SkellamRelease):
+    """As :class:`BinomialMinimiser`, with noise of which each party adds a share."""
 
     question: ClassVar[str] = "minimiser"
