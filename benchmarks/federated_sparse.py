@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def compare() -> None:
         "sparsity": SPARSITY, "epsilon": EPSILON, "delta": DELTA, "row_bound": bound, "classes": np.unique(y).tolist(),
     }  # fmt: skip
 
-    def joint(aggregation: str) -> Any:
+    def joint(aggregation: Any) -> Any:
         return FederatedSparseClassifier(**settings, aggregation=aggregation).fit(sets)
 
     plan = joint("reference").plan_
@@ -52,7 +53,7 @@ def compare() -> None:
     same_noise = replace(plan, releases=(GaussianGradient(shared.times, shared.multiplier),), trust="central")
 
     def curated() -> Any:
-        model = SparseClassifier(**settings, algorithm="dp-ight")
+        model: Any = SparseClassifier(**settings, algorithm="dp-ight")
         with CentralVault(X, (y == y.max()).astype(float), same_noise, NoiseSource()) as vault:
             model._keep(DPIGHT().run(vault), same_noise)
         model.certificate_, model.n_features_in_ = None, X.shape[1]
@@ -62,7 +63,7 @@ def compare() -> None:
     print(f"a9a, {len(y)} rows of 3 parties ({', '.join(str(len(t)) for _, t in sets)}), {shared.times} rounds, "
           f"{SPARSITY} features of {X.shape[1]}, epsilon {EPSILON:g}, delta {DELTA:g}; {describe()}\n")  # fmt: skip
     header("", "test error", "standard error", "runs", "s per fit")
-    ways = {
+    ways: dict[str, tuple[Callable[[], Any], int]] = {
         "three parties, MPyC": (lambda: joint("mpyc"), REAL_RUNS),
         "three parties, reference": (lambda: joint("reference"), RUNS),
         "one curator, the same noise": (curated, RUNS),

@@ -80,7 +80,8 @@ def test_rows_losses_noise_and_attacks_are_handled_only_where_they_belong(name, 
         ("subsampling", {"budget"}),
         ("accounting", {"budget", "subsampling"}),
         ("dithered", set()),
-        ("releases", {"accounting", "subsampling", "budget", "dithered"}),
+        ("skellam", set()),
+        ("releases", {"accounting", "subsampling", "budget", "dithered", "skellam"}),
     ],
 )
 def test_the_privacy_core_depends_on_nothing_above_it(name, allowed):
@@ -105,6 +106,7 @@ NOISELESS = [
     "budget",
     "subsampling",
     "dithered",
+    "skellam",
     "federated",
     "accounting",
     "releases",

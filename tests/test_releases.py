@@ -44,6 +44,8 @@ from thresher.releases import (
     Release,
     SampledGradient,
     SampledMomentum,
+    SkellamGradient,
+    SkellamMinimiser,
     SphereReport,
     ZCDPFilter,
     is_priced_here,
@@ -66,7 +68,8 @@ REPORTS = [
     PiecewiseReport(times=1, epsilon=0.7),
     ClassReport(times=1, epsilon=0.7, classes=3),
 ]
-JOINT = [BinomialGradient, BinomialMinimiser]
+BINOMIAL = [BinomialGradient, BinomialMinimiser]
+SKELLAM = [SkellamGradient, SkellamMinimiser]
 TOPS = [GumbelSelection, GumbelVotes]
 GUMBELS = [GumbelQuantile, GumbelVertex, GumbelStep]
 SAMPLED = [
@@ -83,7 +86,8 @@ ONE_OF_EACH = [
     ExactRelease(times=1, question="gradient"),
     *SAMPLED,
     ZCDPFilter(times=1, rho=0.3),
-    *(kind(times=3, sd_per_sensitivity=2.5, coins=256, dither=8, touched=20) for kind in JOINT),
+    *(kind(times=3, sd_per_sensitivity=2.5, touched=20, coins=256, dither=8) for kind in BINOMIAL),
+    *(kind(times=3, sd_per_sensitivity=2.5, touched=20, variance=10**8) for kind in SKELLAM),
     *REPORTS,
 ]
 
@@ -164,7 +168,7 @@ def test_a_filter_is_one_cap_priced_in_zcdp():
 
 def test_multipliers_are_noise_scale_over_sensitivity():
     central = ONE_OF_EACH[: -len(REPORTS)]
-    assert [release.multiplier for release in central] == [*[2.5] * 14, 1 / 0.7, 0.0, 0.0, 2.5, 2.5, 0.0, 2.5, 2.5]
+    assert [release.multiplier for release in central] == [*[2.5] * 14, 1 / 0.7, 0.0, 0.0, 2.5, 2.5, 0.0, *[2.5] * 4]
 
 
 @pytest.mark.parametrize("release", REPORTS, ids=lambda release: type(release).__name__)
@@ -307,6 +311,8 @@ def test_each_release_names_its_question_and_its_noise():
         ("any", "as listed"),
         ("gradient", "dithered binomial"),
         ("minimiser", "dithered binomial"),
+        ("gradient", "skellam"),
+        ("minimiser", "skellam"),
         ("local gradient", "sphere"),
         ("local gradient", "hypercube"),
         ("local labels", "laplace"),

@@ -18,9 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.dithered import DitheredBinomial
 from thresher.federated.aborted import Aborted
-from thresher.federated.aggregation import Integers
+from thresher.federated.aggregation import Integers, Law
 from thresher.federated.journal import Journal
 from thresher.federated.parties import Party
 from thresher.federated.vault import JointVault
@@ -39,7 +38,7 @@ class Seat(Protocol):
         """Every party's message, in order of parties."""
         ...
 
-    def prepare(self, mine: Integers, law: DitheredBinomial) -> bytes:
+    def prepare(self, mine: Integers, law: Law) -> bytes:
         """This party's share of the sum of all vectors and one copy of noise. Nothing is shown to anybody."""
         ...
 
@@ -140,7 +139,7 @@ class Session:
             raise Aborted(f"party {self._names[0]!r} told a point that is none; nothing was asked")
         return point.astype(np.float64)
 
-    def noisy_sum(self, parts: Callable[[], Sequence[Integers]], law: DitheredBinomial, size: int) -> Integers:
+    def noisy_sum(self, parts: Callable[[], Sequence[Integers]], law: Law, size: int) -> Integers:
         """The next answer: as it was heard, opened again, or computed with everybody."""
         self._asked += 1
         if self._asked <= len(self._journal.answers):
@@ -187,7 +186,7 @@ class SessionVault(JointVault):
     def _agreed(self, theta: Floats) -> Floats:
         return self._session.agreed(theta)
 
-    def _noisy_sum(self, parts: Callable[[], list[Integers]], law: DitheredBinomial) -> Integers:
+    def _noisy_sum(self, parts: Callable[[], list[Integers]], law: Law) -> Integers:
         return self._session.noisy_sum(parts, law, self.problem.dimension)
 
 

@@ -123,7 +123,7 @@ class Task:
         model = door(**settings, aggregation="mpyc")
         if self.rounds is None:
             return model
-        ridge = settings.get("penalty") or None
+        ridge: Any = settings.get("penalty") or None
         return model.set_params(algorithm=protocol_of(model.algorithm, door._known).algorithm(ridge, self.rounds))
 
     @cached_property
