@@ -1,0 +1,251 @@
+"""Secure aggregation by the parties themselves, with MPyC: safe as long as fewer than half of them collude.
+
+Every party deals out its vector in Shamir shares, all toss joint coins for one noise, and the noisy sum is opened:
+fewer than half of the parties together learn nothing else, as long as all follow the protocol. It takes two steps.
+:meth:`MPyCParty.prepare` makes this party's share of the noisy sum; once every party has it on disk,
+:meth:`MPyCParty.open` reveals the sum. Whoever dies in between comes back and opens the same sharing: it is the same
+noise, hence no second release.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NoAnswer
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.dithered import DitheredBinomial
+from thresher.federated import mpyc_worker
+from thresher.federated.mpyc_worker import frames
+from thresher.federated.seats import TLS, check_seats
+
+__all__ = ["Aborted", "MPyCAggregation", "MPyCParty"]
+
+Integers = NDArray[np.int64]
+
+LARGEST = 2**52  # of a vector's numbers: sums of all parties and noise stay far below half of the modulus
+GRACE = 1.0  # seconds a worker has to say that its time is over, before it is killed
+
+START = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("mpyc_worker", sys.argv.pop())
+sys.modules[spec.name] = package = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+from mpyc_worker.serve import main
+main()
+"""
+
+REASONS = {
+    "lost": "the connection with {who} was lost",
+    "silent": "no answer in time from {who}",
+    "absent": "not everybody joined in time: {who} did not",
+    "nonsense": "{who} sent what is no message of this protocol",
+    "twice": "{who} joined twice",
+    "stranger": "somebody connected who is no party to this session",
+    "identity": "the certificate at the other end is not that of {who}",
+    "step": "{who} is at another step, or has another length or noise",
+    "address": "the own address, that of {who}, cannot be listened at",
+    "version": "the installed MPyC is not the version this was tested with: pip install 'thresher[mpyc]'",
+}
+
+
+class Aborted(RuntimeError):  # noqa: N818  (the public name says what it is)
+    """The session ended before its time: a peer died, hung, or sent nonsense. Start a new one."""
+
+
+class MPyCParty:
+    """One party's seat at the table: a worker process that speaks MPyC with the others.
+
+    ``me`` is the number of this party, and ``addresses`` are those of all: a host and a port at which it listens, and
+    nowhere else. Without ``tls`` all must be on this machine. With it, ``names`` are the names in the parties'
+    certificates. Every call must be made by all parties, in the same order, and takes at most ``timeout`` seconds; so
+    does joining, which starts at once and for which the first call waits. ``transcript`` is a file for every byte that
+    passes between this party and its peers: it holds this party's keys, so it is for tests only.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        addresses: Sequence[tuple[str, int]],
+        *,
+        tls: TLS | None = None,
+        names: Sequence[str] | None = None,
+        timeout: float = 60.0,
+        transcript: Path | None = None,
+    ) -> None:
+        if importlib.util.find_spec("mpyc") is None:
+            raise ImportError("secure aggregation needs one more package (mpyc); run: pip install 'thresher[mpyc]'")
+        check_seats(me, addresses, tls, names)
+        if not timeout > 0:
+            raise ValueError(f"timeout={timeout!r} must be a positive number of seconds")
+        self._me, self._parties, self._timeout = me, len(addresses), timeout
+        self.bytes_sent = 0
+        """What this party has sent to its peers, before encryption."""
+        self._worker = _started()
+        self._pipe = ThreadPoolExecutor(1)  # where a call waits for a worker that may hang
+        config = {
+            "me": me,
+            "addresses": [list(address) for address in addresses],
+            "names": list(names) if tls is not None and names is not None else None,
+            **(tls.files() if tls is not None else dict.fromkeys(("certificate", "key", "authority"))),
+            "timeout": timeout,
+            "transcript": str(transcript) if transcript is not None else None,
+        }
+        self._pipe.submit(self._write, json.dumps(config).encode())
+
+    def exchange(self, message: bytes) -> list[bytes]:
+        """The messages of all parties, in their order; they are not secret among the parties."""
+        return frames.unpack_messages(self._ask(frames.EXCHANGE, message, "nothing was revealed"))
+
+    def prepare(self, mine: Integers, law: DitheredBinomial) -> bytes:
+        """This party's share of the sum of all vectors plus one noise, of which nobody learns anything yet."""
+        if mine.dtype != np.int64 or mine.ndim != 1 or len(mine) == 0:
+            raise ValueError(f"mine must be a vector of int64, not an array of {mine.dtype} of shape {mine.shape}")
+        if np.any(mine > LARGEST) or np.any(mine < -LARGEST):
+            raise ValueError("mine holds a number beyond 2^52: take a coarser grid or a smaller clip")
+        argument = frames.pack_sum(mine, law.weights, law.offset)
+        return self._ask(frames.PREPARE, argument, "nothing was revealed")
+
+    def open(self, share: bytes) -> Integers:
+        """The noisy sum, the same at every party. The share may be of an earlier session between the same parties."""
+        try:
+            known = frames.Share.unpack(share)
+        except ValueError as error:
+            raise ValueError(f"share is not one that prepare made: {error}") from None
+        if (known.party, known.parties) != (self._me, self._parties):
+            raise ValueError(
+                f"share is that of party {known.party} of {known.parties}, but this is party {self._me} of "
+                f"{self._parties}: open it where it was made"
+            )
+        left = "others may know the noisy sum: open the same share again, which is no second release"
+        return np.frombuffer(self._ask(frames.OPEN, share, left), "<i8").astype(np.int64)
+
+    def close(self) -> None:
+        """Leaves the table; what this party has sent still arrives."""
+        if self._worker.poll() is None and self.bytes_sent:  # otherwise there is nothing to send
+            self._pipe.submit(self._write, frames.CLOSE)
+            try:
+                self._worker.wait(2 * GRACE)
+            except subprocess.TimeoutExpired:
+                pass  # it hangs
+        self._kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _ask(self, command: bytes, argument: bytes, left: str) -> bytes:
+        """The worker's answer; if there is none, or a failure, the session is over. ``left`` says what was revealed."""
+        if self._worker.returncode is not None:
+            raise Aborted("this session is over: start a new one")
+        try:
+            answer = self._pipe.submit(self._round_trip, command + argument).result(self._timeout + GRACE)
+        except NoAnswer:
+            self._kill()
+            raise Aborted(f"the worker of party {self._me} did not answer in time; {left}") from None
+        except BaseException:
+            self._kill()
+            raise
+        if answer is None or answer[:1] != frames.DONE:
+            self._kill()
+            raise Aborted(f"{_reason(answer, self._me)}; {left}")
+        (self.bytes_sent,) = frames.SENT.unpack_from(answer, 1)
+        return answer[1 + frames.SENT.size :]
+
+    def _round_trip(self, frame: bytes) -> bytes | None:
+        self._write(frame)
+        assert self._worker.stdout is not None  # noqa: S101  (for the type checker: it is a pipe)
+        return frames.read_frame(self._worker.stdout)
+
+    def _write(self, frame: bytes) -> None:
+        assert self._worker.stdin is not None  # noqa: S101  (as above)
+        try:
+            frames.write_frame(self._worker.stdin, frame)
+        except OSError:
+            pass  # the worker has ended; it said why before
+    
+    def _kill(self) -> None:
+        self._worker.kill()
+        self._worker.wait()
+        self._pipe.shutdown()
+        for pipe in (self._worker.stdin, self._worker.stdout):
+            pipe.close()
+
+
+def _started() -> subprocess.Popen[bytes]:
+    """A worker, in a session of its own: an interrupt from the keyboard is for its parent."""
+    code, folder = str(START), Path(mpyc_worker.__file__)
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("MPYC_")}
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", code, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=settings,
+        start_new_session=True,
+    )
+
+
+def _reason(answer: bytes | None, me: int) -> str:
+    """What a worker's failure means, in words of our own."""
+    if answer is None:
+        return f"the worker of party {me} died"
+    failure = json.loads(answer[1:])
+    who = " and ".join(f"party {peer}" for peer in failure["peers"]) or "somebody"
+    return REASONS.get(failure["reason"], f"the worker of party {me} failed ({failure['reason']})").format(who=who)
+
+
+class MPyCAggregation:
+    """All parties in one process, each with its worker on this machine: for simulations and tests."""
+
+    def __init__(self, parties: int, timeout: float = 60.0) -> None:
+        addresses = [("127.0.0.1", port) for port in _free_ports(parties)]
+        self._threads = ThreadPoolExecutor(parties)
+        self.parties = [MPyCParty(me, addresses, timeout=timeout) for me in range(parties)]
+
+    @property
+    def bytes_sent(self) -> int:
+        return sum(party.bytes_sent for party in self.parties)
+
+    def noisy_sum(self, parts: Sequence[Integers], law: DitheredBinomial) -> Integers:
+        """The sum of one vector of each party plus one noise."""
+        if len(parts) != len(self.parties):
+            raise ValueError(f"parts are {len(parts)} vectors, but there are {len(self.parties)} parties: give one each")
+        shares = list(self._threads.map(MPyCParty.prepare, self.parties, parts, [law] * len(parts)))
+        return list(self._threads.map(MPyCParty.open, self.parties, shares))[0]
+
+    def close(self) -> None:
+        list(self._threads.map(MPyCParty.close, self.parties))
+        self._threads.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports of this machine at which nobody listens now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [listening.getsockname()[1] for listening in sockets]
+    for listening in sockets:
+        listening.close()
+    return ports
