@@ -11,13 +11,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NoAnswer
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,23 +23,15 @@ from numpy.typing import NDArray
 from thresher.dithered import DitheredBinomial
 from thresher.federated import mpyc_worker
 from thresher.federated.mpyc_worker import frames
-from thresher.federated.seats import TLS, check_seats
+from thresher.federated.seats import TLS, check_seats, free_ports
+from thresher.federated.workers import Worker
 
-__all__ = ["Aborted", "MPyCAggregation", "MPyCParty"]
+__all__ = ["TLS", "Aborted", "MPyCAggregation", "MPyCParty"]
 
 Integers = NDArray[np.int64]
 
 LARGEST = 2**52  # of a vector's numbers: sums of all parties and noise stay far below half of the modulus
 GRACE = 1.0  # seconds a worker has to say that its time is over, before it is killed
-
-START = """
-import importlib.util, sys
-spec = importlib.util.spec_from_file_location("mpyc_worker", sys.argv.pop())
-sys.modules[spec.name] = package = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(package)
-from mpyc_worker.serve import main
-main()
-"""
 
 REASONS = {
     "lost": "the connection with {who} was lost",
@@ -92,17 +79,15 @@ class MPyCParty:
         self._me, self._parties, self._timeout = me, len(addresses), timeout
         self.bytes_sent = 0
         """What this party has sent to its peers, before encryption."""
-        self._worker = _started()
-        self._pipe = ThreadPoolExecutor(1)  # where a call waits for a worker that may hang
         config = {
             "me": me,
             "addresses": [list(address) for address in addresses],
-            "names": list(names) if tls is not None and names is not None else None,
+            "names": list(names or ()),
             **(tls.files() if tls is not None else dict.fromkeys(("certificate", "key", "authority"))),
             "timeout": timeout,
             "transcript": str(transcript) if transcript is not None else None,
         }
-        self._pipe.submit(self._write, json.dumps(config).encode())
+        self._worker = Worker(Path(mpyc_worker.__file__).parent, json.dumps(config).encode())
 
     def exchange(self, message: bytes) -> list[bytes]:
         """The messages of all parties, in their order; they are not secret among the parties."""
@@ -133,13 +118,9 @@ class MPyCParty:
 
     def close(self) -> None:
         """Leaves the table; what this party has sent still arrives."""
-        if self._worker.poll() is None and self.bytes_sent:  # otherwise there is nothing to send
-            self._pipe.submit(self._write, frames.CLOSE)
-            try:
-                self._worker.wait(2 * GRACE)
-            except subprocess.TimeoutExpired:
-                pass  # it hangs
-        self._kill()
+        if self.bytes_sent and not self._worker.ended:
+            self._worker.dismiss(frames.CLOSE, 2 * GRACE)
+        self._worker.kill()
 
     def __enter__(self) -> Self:
         return self
@@ -151,54 +132,21 @@ class MPyCParty:
 
     def _ask(self, command: bytes, argument: bytes, left: str) -> bytes:
         """The worker's answer; if there is none, or a failure, the session is over. ``left`` says what was revealed."""
-        if self._worker.returncode is not None:
+        if self._worker.killed:
             raise Aborted("this session is over: start a new one")
         try:
-            answer = self._pipe.submit(self._round_trip, command + argument).result(self._timeout + GRACE)
-        except NoAnswer:
-            self._kill()
+            answer = self._worker.ask(command + argument, self._timeout + GRACE)
+        except TimeoutError:
+            self._worker.kill()
             raise Aborted(f"the worker of party {self._me} did not answer in time; {left}") from None
         except BaseException:
-            self._kill()
+            self._worker.kill()
             raise
         if answer is None or answer[:1] != frames.DONE:
-            self._kill()
+            self._worker.kill()
             raise Aborted(f"{_reason(answer, self._me)}; {left}")
         (self.bytes_sent,) = frames.SENT.unpack_from(answer, 1)
         return answer[1 + frames.SENT.size :]
-
-    def _round_trip(self, frame: bytes) -> bytes | None:
-        self._write(frame)
-        assert self._worker.stdout is not None  # noqa: S101  (for the type checker: it is a pipe)
-        return frames.read_frame(self._worker.stdout)
-
-    def _write(self, frame: bytes) -> None:
-        assert self._worker.stdin is not None  # noqa: S101  (as above)
-        try:
-            frames.write_frame(self._worker.stdin, frame)
-        except OSError:
-            pass  # the worker has ended; it said why before
-    
-    def _kill(self) -> None:
-        self._worker.kill()
-        self._worker.wait()
-        self._pipe.shutdown()
-        for pipe in (self._worker.stdin, self._worker.stdout):
-            pipe.close()
-
-
-def _started() -> subprocess.Popen[bytes]:
-    """A worker, in a session of its own: an interrupt from the keyboard is for its parent."""
-    code, folder = str(START), Path(mpyc_worker.__file__)
-    settings = {name: value for name, value in os.environ.items() if not name.startswith("MPYC_")}
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", code, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=settings,
-        start_new_session=True,
-    )
 
 
 def _reason(answer: bytes | None, me: int) -> str:
@@ -214,7 +162,7 @@ class MPyCAggregation:
     """All parties in one process, each with its worker on this machine: for simulations and tests."""
 
     def __init__(self, parties: int, timeout: float = 60.0) -> None:
-        addresses = [("127.0.0.1", port) for port in _free_ports(parties)]
+        addresses = [("127.0.0.1", port) for port in free_ports(parties)]
         self._threads = ThreadPoolExecutor(parties)
         self.parties = [MPyCParty(me, addresses, timeout=timeout) for me in range(parties)]
 
@@ -225,12 +173,20 @@ class MPyCAggregation:
     def noisy_sum(self, parts: Sequence[Integers], law: DitheredBinomial) -> Integers:
         """The sum of one vector of each party plus one noise."""
         if len(parts) != len(self.parties):
-            raise ValueError(f"parts are {len(parts)} vectors, but there are {len(self.parties)} parties: give one each")
-        shares = list(self._threads.map(MPyCParty.prepare, self.parties, parts, [law] * len(parts)))
-        return list(self._threads.map(MPyCParty.open, self.parties, shares))[0]
+            raise ValueError(
+                f"parts are {len(parts)} vectors, but there are {len(self.parties)} parties: give one each"
+            )
+        try:
+            shares = list(self._threads.map(MPyCParty.prepare, self.parties, parts, [law] * len(parts)))
+            sums = list(self._threads.map(MPyCParty.open, self.parties, shares))
+            return sums[0]
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
-        list(self._threads.map(MPyCParty.close, self.parties))
+        for party in self.parties:
+            party.close()
         self._threads.shutdown()
 
     def __enter__(self) -> Self:
@@ -240,12 +196,3 @@ class MPyCAggregation:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports of this machine at which nobody listens now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listening.getsockname()[1] for listening in sockets]
-    for listening in sockets:
-        listening.close()
-    return ports

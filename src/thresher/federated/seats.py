@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["TLS", "check_names", "check_seats"]
+__all__ = ["TLS", "check_names", "check_seats", "free_ports"]
 
 FEWEST, MOST = 3, 10  # with two, one is no minority; the keys of joint coins are as many as there are majorities
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
@@ -44,17 +45,18 @@ class TLS:
         return {name: str(getattr(self, name)) for name in ("certificate", "key", "authority")}
 
 
-def check_seats(
-    me: int, addresses: Sequence[tuple[str, int]], tls: TLS | None, names: Sequence[str] | None
-) -> None:
+def check_seats(me: int, addresses: Sequence[tuple[str, int]], tls: TLS | None, names: Sequence[str] | None) -> None:
     """Raises ValueError unless these parties can meet."""
     parties = len(addresses)
     if not FEWEST <= parties <= MOST:
         raise ValueError(
-            f"addresses are {parties}, but MPyC is safe with an honest majority and quick with few: give {FEWEST} to {MOST}"
+            f"addresses are {parties}: give {FEWEST} to {MOST}, as fewer have no honest majority and more are too slow"
         )
     if not 0 <= me < parties:
         raise ValueError(f"me={me!r} must be the number of a party, from 0 to {parties - 1}")
+    for host, port in addresses:
+        if not (isinstance(host, str) and host and isinstance(port, int) and 0 < port < 2**16):
+            raise ValueError(f"addresses hold {(host, port)!r}: give a host and a port, as in ('127.0.0.1', 7001)")
     if len(set(addresses)) < parties:
         raise ValueError("addresses must differ: every party listens at its own")
     if tls is None:
@@ -77,6 +79,15 @@ def check_names(names: Sequence[str]) -> None:
             raise ValueError(f"names hold {name!r}: use lower-case letters, digits and hyphens, as in 'hospital-1'")
     if len(set(names)) < len(names):
         raise ValueError(f"names={list(names)!r} must differ")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine at which nobody listens now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [listening.getsockname()[1] for listening in sockets]
+    for listening in sockets:
+        listening.close()
+    return ports
 
 
 def _is_loopback(host: str) -> bool:

@@ -2,7 +2,7 @@
 
 A frame is its length, 4 bytes, and so many bytes (numbers are little-endian throughout). The parent's first frame is
 the configuration, as JSON. Each later one is a command: one byte that names it, then its argument. An answer is
-``DONE``, the bytes sent to peers so far (8) and the result; or ``FAILED`` and JSON with a reason, which ends the worker.
+``DONE``, the bytes sent to peers so far (8) and the result; or ``FAILED`` and a reason as JSON: its last words.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import struct
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,12 @@ SHARE = struct.Struct("<4sQHHQ16s")  # magic, modulus, party, parties, length, n
 MAGIC = b"THS1"
 
 
-def write_frame(stream: BinaryIO, data: bytes) -> None:
+def write_frame(stream: IO[bytes], data: bytes) -> None:
     stream.write(LENGTH.pack(len(data)) + data)
     stream.flush()
 
 
-def read_frame(stream: BinaryIO) -> bytes | None:
+def read_frame(stream: IO[bytes]) -> bytes | None:
     """The next frame, or None at the end of the stream."""
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:

@@ -13,7 +13,7 @@ import ssl
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NoReturn, Protocol
+from typing import IO, Any, NoReturn, Protocol
 
 HELLO = struct.Struct("<4sHHH")
 MAGIC = b"THM1"
@@ -40,7 +40,7 @@ class Seat:
 
     me: int
     addresses: Sequence[tuple[str, int]]
-    names: Sequence[str] | None
+    names: Sequence[str]
     certificate: str | None
     key: str | None
     authority: str | None
@@ -57,8 +57,8 @@ class Seat:
         return context
 
     def recognises(self, peer: int, certificate: Any) -> bool:
-        """Whether a certificate names this peer, and no other party."""
-        if self.names is None:
+        """Whether a certificate names this peer, and no other party; without TLS there is none to look at."""
+        if self.certificate is None:
             return True
         carried = {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
         return carried & set(self.names) == {self.names[peer]}
@@ -67,7 +67,7 @@ class Seat:
 class Links:
     """A link with every peer, once all have joined."""
 
-    def __init__(self, seat: Seat, keys: Keys, fail: Fail, transcript: BinaryIO | None) -> None:
+    def __init__(self, seat: Seat, keys: Keys, fail: Fail, transcript: IO[bytes] | None) -> None:
         self.seat, self.keys, self.fail = seat, keys, fail
         self.sent = 0
         self._transcript = transcript
@@ -109,7 +109,7 @@ class Links:
 
     async def _connect(self, peer: int) -> None:
         loop, context = asyncio.get_running_loop(), self.seat.context(ssl.PROTOCOL_TLS_CLIENT)
-        name = self.seat.names[peer] if self.seat.names is not None else None
+        name = self.seat.names[peer] if context is not None else None
         while True:
             try:
                 await loop.create_connection(

@@ -8,9 +8,22 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any, BinaryIO, NoReturn
+from typing import IO, Any, NoReturn
 
-from .frames import CLOSE, DONE, EXCHANGE, FAILED, OPEN, PREPARE, SENT, Share, pack_messages, read_frame, unpack_sum, write_frame
+from .frames import (
+    CLOSE,
+    DONE,
+    EXCHANGE,
+    FAILED,
+    OPEN,
+    PREPARE,
+    SENT,
+    Share,
+    pack_messages,
+    read_frame,
+    unpack_sum,
+    write_frame,
+)
 from .links import Fail, Links, Seat
 
 LINGER = 1.0  # seconds to send what is left when the parent closes
@@ -37,7 +50,7 @@ def _give_up(error: BaseException | None, fail: Fail) -> None:
         fail(f"worker: {type(error).__name__}", [])
 
 
-def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
+def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
     """The two pipes to the parent; what anybody prints from now on goes nowhere."""
     pipes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -46,7 +59,12 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
     return pipes
 
 
-def _failing(answers: BinaryIO) -> Fail:
+def _transcript(path: str) -> IO[bytes]:
+    """It holds keys, so it is for its owner only."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab")
+
+
+def _failing(answers: IO[bytes]) -> Fail:
     def fail(reason: str, peers: Sequence[int]) -> NoReturn:
         write_frame(answers, FAILED + json.dumps({"reason": reason, "peers": list(peers)}).encode())
         os._exit(1)
@@ -54,17 +72,14 @@ def _failing(answers: BinaryIO) -> Fail:
     return fail
 
 
-async def _serve(
-    config: dict[str, Any], commands: BinaryIO, answers: BinaryIO, fail: Fail
-) -> None:
+async def _serve(config: dict[str, Any], commands: IO[bytes], answers: IO[bytes], fail: Fail) -> None:
     sys.argv = sys.argv[:1]  # MPyC reads the command line and the environment when it is imported
     from .table import Table
 
     loop, timeout = asyncio.get_running_loop(), config.pop("timeout")
     path = config.pop("transcript")
-    transcript = open(path, "ab") if path is not None else None  # noqa: SIM115  (for the life of the process)
     table = Table(config["me"], len(config["addresses"]), fail)
-    table.links = Links(Seat(**config), table, fail, transcript)
+    table.links = Links(Seat(**config), table, fail, _transcript(path) if path is not None else None)
     loop.set_exception_handler(lambda _, context: _give_up(context.get("exception"), fail))
     queue: asyncio.Queue[Command] = asyncio.Queue()
     threading.Thread(target=_listen, args=(commands, queue, loop), daemon=True).start()
@@ -98,7 +113,7 @@ async def _obey(table: Any, command: bytes, argument: bytes) -> bytes:
     return bytes(opened.astype("<i8").tobytes())
 
 
-def _listen(commands: BinaryIO, queue: asyncio.Queue[Command], loop: asyncio.AbstractEventLoop) -> None:
+def _listen(commands: IO[bytes], queue: asyncio.Queue[Command], loop: asyncio.AbstractEventLoop) -> None:
     """Passes commands on, and ends the process with the parent, however busy it is."""
     while (frame := read_frame(commands)) is not None:
         loop.call_soon_threadsafe(queue.put_nowait, (loop.time(), frame))

@@ -49,6 +49,7 @@ class Table(engine.Runtime):  # type: ignore[misc]  # MPyC ships no types
         super().__init__(me, [engine.Party(party) for party in range(parties)], options)
         engine.pickle = NoPickle()
         asyncoro.runtime = self
+        asyncoro._hop = lambda counter: counter[0] << 32  # labels of a coroutine; MPyC's hash might repeat itself
         self._field = finfields.GF(mersenne.MODULUS)
         self._field.array._sqrt = self._inverse_roots
 
@@ -139,7 +140,9 @@ class Table(engine.Runtime):  # type: ignore[misc]  # MPyC ships no types
         values = vector.astype(object) % mersenne.MODULUS
         shares = thresha.np_random_split(self._field, values, self.threshold, len(self.parties))
         messages = await self._swap([mersenne.to_bytes(share) for share in shares])
-        return sum(self._numbers(party, message, len(vector)) for party, message in enumerate(messages))  # type: ignore[return-value]
+        dealt = [self._numbers(party, message, len(vector)) for party, message in enumerate(messages)]
+        total: NDArray[Any] = np.sum(dealt, axis=0)
+        return total
 
     async def _noise(self, length: int, weights: NDArray[Any]) -> NDArray[Any]:
         """A share of ``length`` weighted sums of joint coins."""
