@@ -59,23 +59,29 @@ def gone(pid):
     return False
 
 
+def connected(address):
+    """A connection with a worker, which takes a while until it listens."""
+    for _ in range(200):
+        try:
+            return socket.create_connection(address, timeout=10)
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    raise TimeoutError(f"nobody listens at {address}")
+
+
+def knock(addresses, peer, claim=0):
+    """A connection on which ``claim`` said hello to ``peer`` like the worker of one of three parties."""
+    keys = bytes(16)  # a party shares one set of two with each other
+    connection = connected(addresses[peer])
+    connection.sendall(HELLO.pack(MAGIC, 3, claim, peer) + keys)
+    return connection
+
+
 class FakeParty:
-    """Party 0 of three as a pair of sockets: it connects to the two others and says hello like a worker."""
+    """Party 0 of three as a pair of sockets."""
 
-    KEYS = bytes(16)  # of the sets {0, 1} and {0, 2}: one for each peer
-
-    def __init__(self, addresses, claim=0):
-        self._sockets = [self._joined(addresses, peer, claim) for peer in (1, 2)]
-
-    def _joined(self, addresses, peer, claim):
-        for _ in range(200):  # a worker takes a while until it listens
-            try:
-                connection = socket.create_connection(addresses[peer], timeout=10)
-                break
-            except ConnectionRefusedError:
-                time.sleep(0.05)
-        connection.sendall(HELLO.pack(MAGIC, 3, claim, peer) + self.KEYS)
-        return connection
+    def __init__(self, addresses):
+        self._sockets = [knock(addresses, peer) for peer in (1, 2)]
 
     def send(self, label, payload):
         self.send_raw(MESSAGE.pack(label, len(payload)) + payload)

@@ -15,7 +15,7 @@ import time
 import numpy as np
 import pytest
 
-from seated import FakeParty, addresses_of, gone, seated, together
+from seated import FakeParty, addresses_of, connected, gone, knock, seated, together
 from thresher.dithered import DitheredBinomial
 from thresher.federated.mpyc import Aborted, MPyCParty
 
@@ -233,27 +233,24 @@ def test_the_engine_has_no_pickle_left():
     assert outcome.stdout.count("pickles are not exchanged") == 2, outcome.stderr
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_nobody_joins_twice_or_as_somebody_else(times):
+@pytest.mark.parametrize(
+    ("claims", "message"), [([0, 0], "party 0 joined twice"), ([2], "no party to this session"), ([7], "no party")]
+)
+def test_nobody_joins_twice_or_as_somebody_who_does_not_connect(claims, message):
     addresses = addresses_of(3)
     with seated(2, addresses=addresses, timeout=10.0) as table:
-        joined = [knock(addresses[2], claim=0 if times == 2 else 2) for _ in range(times)]
+        joined = [knock(addresses, 2, claim) for claim in claims]
         outcomes, seconds = together(table, "exchange", [b""])
-        assert aborted(outcomes, "party 0 joined twice" if times == 2 else "no party to this session")
+        assert aborted(outcomes, message)
         assert seconds < 3
     for connection in joined:
         connection.close()
 
 
-def knock(address, claim):
-    fake = FakeParty.__new__(FakeParty)
-    return fake._joined({2: address}, 2, claim)
-
-
 def test_only_the_address_that_was_given_is_listened_at():
     addresses = addresses_of(3)
     with seated(2, addresses=addresses):
-        knock(addresses[2], claim=0).close()  # it listens
+        connected(addresses[2]).close()  # it listens
         for other in ("127.0.0.2", socket.gethostbyname(socket.gethostname())):
             if other != "127.0.0.1":
                 with pytest.raises(OSError):  # noqa: PT011  (refused, or no such address on this system)

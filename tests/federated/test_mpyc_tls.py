@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seated import addresses_of, seated, together
+from seated import addresses_of, connected, seated, together
 from thresher.dithered import DitheredBinomial
 from thresher.federated.mpyc import Aborted
 
@@ -70,3 +70,15 @@ def test_without_a_certificate_nobody_joins(files):
     ):
         outcomes, _ = together([*plain, *table], "exchange", [b""] * 3)
     assert all(isinstance(outcome, Aborted) for outcome in outcomes)
+
+
+def test_strangers_at_the_door_disturb_nobody(files):
+    addresses = addresses_of(3)
+    with seated(1, 2, addresses=addresses, tls=files, names=NAMES) as table:
+        for junk in (b"", b"GET / HTTP/1.0\r\n\r\n", bytes(1000)):
+            connection = connected(addresses[2])
+            connection.sendall(junk)
+            connection.close()
+        with seated(0, addresses=addresses, tls=files, names=NAMES) as zero:
+            outcomes, _ = together([*zero, *table], "exchange", [b"0", b"1", b"2"])
+    assert outcomes == [[b"0", b"1", b"2"]] * 3

@@ -18,24 +18,23 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.dithered import DitheredBinomial
 from thresher.federated import mpyc_worker
+from thresher.federated.aggregation import LARGEST_UNIT, Integers
 from thresher.federated.mpyc_worker import frames
 from thresher.federated.seats import TLS, check_seats, free_ports
 from thresher.federated.workers import Worker
 
 __all__ = ["TLS", "Aborted", "MPyCAggregation", "MPyCParty"]
 
-Integers = NDArray[np.int64]
-
-LARGEST = 2**52  # of a vector's numbers: sums of all parties and noise stay far below half of the modulus
 GRACE = 1.0  # seconds a worker has to say that its time is over, before it is killed
+FAREWELL = 6.0  # seconds it has to send what is left, if a peer is slow to take it
 
 REASONS = {
     "lost": "the connection with {who} was lost",
     "silent": "no answer in time from {who}",
+    "slow": "the time was over before this party had done its own part: raise timeout",
     "absent": "not everybody joined in time: {who} did not",
     "nonsense": "{who} sent what is no message of this protocol",
     "twice": "{who} joined twice",
@@ -97,7 +96,7 @@ class MPyCParty:
         """This party's share of the sum of all vectors plus one noise, of which nobody learns anything yet."""
         if mine.dtype != np.int64 or mine.ndim != 1 or len(mine) == 0:
             raise ValueError(f"mine must be a vector of int64, not an array of {mine.dtype} of shape {mine.shape}")
-        if np.any(mine > LARGEST) or np.any(mine < -LARGEST):
+        if np.any(mine > LARGEST_UNIT) or np.any(mine < -LARGEST_UNIT):
             raise ValueError("mine holds a number beyond 2^52: take a coarser grid or a smaller clip")
         argument = frames.pack_sum(mine, law.weights, law.offset)
         return self._ask(frames.PREPARE, argument, "nothing was revealed")
@@ -119,7 +118,7 @@ class MPyCParty:
     def close(self) -> None:
         """Leaves the table; what this party has sent still arrives."""
         if self.bytes_sent and not self._worker.ended:
-            self._worker.dismiss(frames.CLOSE, 2 * GRACE)
+            self._worker.dismiss(frames.CLOSE, FAREWELL)
         self._worker.kill()
 
     def __enter__(self) -> Self:

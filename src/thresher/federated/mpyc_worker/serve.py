@@ -26,7 +26,7 @@ from .frames import (
 )
 from .links import Fail, Links, Seat
 
-LINGER = 1.0  # seconds to send what is left when the parent closes
+LINGER = 5.0  # seconds to send what is left when the parent closes
 
 Command = tuple[float, bytes]  # when it came, and its frame
 
@@ -66,8 +66,10 @@ def _transcript(path: str) -> IO[bytes]:
 
 def _failing(answers: IO[bytes]) -> Fail:
     def fail(reason: str, peers: Sequence[int]) -> NoReturn:
-        write_frame(answers, FAILED + json.dumps({"reason": reason, "peers": list(peers)}).encode())
-        os._exit(1)
+        try:
+            write_frame(answers, FAILED + json.dumps({"reason": reason, "peers": list(peers)}).encode())
+        finally:  # even if the parent is gone
+            os._exit(1)
 
     return fail
 
@@ -97,7 +99,8 @@ async def _serve(config: dict[str, Any], commands: IO[bytes], answers: IO[bytes]
             async with asyncio.timeout_at(came + timeout):
                 result = await _obey(table, frame[:1], frame[1:])
         except TimeoutError:
-            fail("silent", table.links.awaited)
+            awaited = table.links.awaited
+            fail("silent" if awaited else "slow", awaited)
         write_frame(answers, DONE + SENT.pack(table.links.sent) + result)
 
 

@@ -8,7 +8,7 @@ pickle that is left raises.
 from __future__ import annotations
 
 import functools
-import secrets
+import os
 import struct
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -130,7 +130,7 @@ class Table(engine.Runtime):  # type: ignore[misc]  # MPyC ships no types
     async def prepare(self, vector: NDArray[np.int64], weights: NDArray[np.int64], offset: int) -> Share:
         """This party's share of the sum of everybody's vector and one noise: nothing about either is opened."""
         agreed = struct.pack("<Qq", len(vector), offset) + weights.tobytes()
-        tokens = await self._at(b"prepare" + sha256(agreed).digest(), secrets.token_bytes(16))
+        tokens = await self._at(b"prepare" + sha256(agreed).digest(), os.urandom(16))
         name = sha256(b"".join(tokens)).digest()[:16]
         total = await self._dealt(vector) + await self._noise(len(vector), weights.astype(object)) - offset
         return Share(self.pid, len(self.parties), name, (total % mersenne.MODULUS).astype(np.uint64))
