@@ -29,7 +29,7 @@ def strangers(tmp_path_factory):
     return tuple(write_certificates(tmp_path_factory.mktemp("strangers"), NAMES, HOSTS))
 
 
-def outcomes_with(tls, names=NAMES, timeout=2.0):
+def outcomes_with(tls, names=NAMES, timeout=3.0):
     with seated(tls=tls, names=names, timeout=timeout) as table:
         return together(table, "exchange", [b"0", b"1", b"2"])[0]
 
@@ -65,8 +65,8 @@ def test_names_in_another_order_are_refused(files):
 def test_without_a_certificate_nobody_joins(files):
     addresses = addresses_of(3)
     with (
-        seated(0, addresses=addresses, timeout=2.0) as plain,
-        seated(1, 2, addresses=addresses, tls=files, names=NAMES, timeout=2.0) as table,
+        seated(0, addresses=addresses, timeout=3.0) as plain,
+        seated(1, 2, addresses=addresses, tls=files, names=NAMES, timeout=3.0) as table,
     ):
         outcomes, _ = together([*plain, *table], "exchange", [b""] * 3)
     assert all(isinstance(outcome, Aborted) for outcome in outcomes)

@@ -198,7 +198,8 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost.set()
-        if self._awaited:
+        joining = self._peer is not None and self._links.absent
+        if joining or self._awaited:
             self._links.fail("lost", self._who())
 
     def _write(self, data: bytes) -> None:
