@@ -43,11 +43,9 @@ def hit(party, how, delay):
 # -- death and silence --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("joined", [False, True])
-def test_when_a_worker_is_killed_while_coins_are_tossed_all_know_at_once(joined):
+def test_when_a_worker_is_killed_while_coins_are_tossed_all_know_at_once():
     with seated(timeout=30.0) as table:
-        if joined:
-            together(table, "exchange", [b""] * 3)
+        together(table, "exchange", [b""] * 3)
         hit(table[1], signal.SIGKILL, delay := 1.0)
         outcomes, seconds = together(table, "prepare", [LONG] * 3, [LAW] * 3)
         assert aborted(outcomes, "party 1", "party 0 was lost", "party 2 was lost")

@@ -54,10 +54,10 @@ class MPyCParty:
     """One party's seat at the table: a worker process that speaks MPyC with the others.
 
     ``me`` is the number of this party, and ``addresses`` are those of all: a host and a port at which it listens, and
-    nowhere else. Without ``tls`` all must be on this machine. With it, ``names`` are the names in the parties'
-    certificates. Every call must be made by all parties, in the same order, and takes at most ``timeout`` seconds; so
-    does joining, which starts at once and for which the first call waits. ``transcript`` is a file for every byte that
-    passes between this party and its peers: it holds this party's keys, so it is for tests only.
+    nowhere else. Without ``tls`` all must be on this machine, whose other users are then trusted. With it, ``names``
+    are the names in the parties' certificates. Every call must be made by all parties, in the same order, and takes at
+    most ``timeout`` seconds; so does joining, which starts at once and for which the first call waits. ``transcript``
+    is a file for every byte that passes between this party and its peers: it holds keys, so it is for tests only.
     """
 
     def __init__(

@@ -58,11 +58,10 @@ class Worker:
         return self._pipe.submit(self._round_trip, frame).result(timeout)
 
     def dismiss(self, frame: bytes, timeout: float) -> None:
-        """Sends a last frame, on which it should end in time."""
+        """Sends a last frame, and waits for its end; if it does not come in time, :meth:`kill` is left."""
         self._pipe.submit(self._write, frame)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout)
-        self.kill()
 
     def kill(self) -> None:
         """Ends it at once, and whoever waits for it."""
