@@ -49,8 +49,8 @@ def together(parties, call, *arguments):
 
 
 def gone(pid):
-    """Whether a process has ended and is not a zombie, within two seconds."""
-    for _ in range(100):
+    """Whether a process has ended and is not a zombie, within five seconds."""
+    for _ in range(250):
         try:
             os.kill(pid, 0)
         except ProcessLookupError:

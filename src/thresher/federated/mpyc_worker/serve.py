@@ -75,16 +75,15 @@ def _failing(answers: IO[bytes]) -> Fail:
 
 
 async def _serve(config: dict[str, Any], commands: IO[bytes], answers: IO[bytes], fail: Fail) -> None:
-    sys.argv = sys.argv[:1]  # MPyC reads the command line and the environment when it is imported
+    loop, timeout, path = asyncio.get_running_loop(), config.pop("timeout"), config.pop("transcript")
+    queue: asyncio.Queue[Command] = asyncio.Queue()
+    threading.Thread(target=_listen, args=(commands, queue, loop), daemon=True).start()
+    sys.argv = sys.argv[:1]  # which MPyC reads when it is imported
     from .table import Table
 
-    loop, timeout = asyncio.get_running_loop(), config.pop("timeout")
-    path = config.pop("transcript")
     table = Table(config["me"], len(config["addresses"]), fail)
     table.links = Links(Seat(**config), table, fail, _transcript(path) if path is not None else None)
     loop.set_exception_handler(lambda _, context: _give_up(context.get("exception"), fail))
-    queue: asyncio.Queue[Command] = asyncio.Queue()
-    threading.Thread(target=_listen, args=(commands, queue, loop), daemon=True).start()
     try:
         async with asyncio.timeout(timeout):
             await table.links.join()
