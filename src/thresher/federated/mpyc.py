@@ -1,0 +1,197 @@
+"""Secure aggregation by the parties themselves, with MPyC: safe as long as fewer than half of them collude.
+
+Every party deals out its vector in Shamir shares, all toss joint coins for one noise, and the noisy sum is opened:
+fewer than half of the parties together learn nothing else, as long as all follow the protocol. It takes two steps.
+:meth:`MPyCParty.prepare` makes this party's share of the noisy sum; once every party has it on disk,
+:meth:`MPyCParty.open` reveals the sum. Whoever dies in between comes back and opens the same sharing: it is the same
+noise, hence no second release.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from thresher.dithered import DitheredBinomial
+from thresher.federated import mpyc_worker
+from thresher.federated.aggregation import LARGEST_UNIT, Integers
+from thresher.federated.mpyc_worker import frames
+from thresher.federated.seats import TLS, check_seats, free_ports
+from thresher.federated.workers import Worker
+
+__all__ = ["TLS", "Aborted", "MPyCAggregation", "MPyCParty"]
+
+GRACE = 1.0  # seconds a worker has to say that its time is over, before it is killed
+FAREWELL = 6.0  # seconds it has to send what is left, if a peer is slow to take it
+
+REASONS = {
+    "lost": "the connection with {who} was lost",
+    "silent": "no answer in time from {who}",
+    "slow": "the time was over before this party had done its own part: raise timeout",
+    "absent": "not everybody joined in time: {who} did not",
+    "nonsense": "{who} sent what is no message of this protocol",
+    "twice": "{who} joined twice",
+    "stranger": "somebody connected who is no party to this session",
+    "identity": "the certificate at the other end is not that of {who}",
+    "step": "{who} is at another step, or has another length or noise",
+    "address": "the own address, that of {who}, cannot be listened at",
+    "version": "the installed MPyC is not the version this was tested with: pip install 'thresher[mpyc]'",
+}
+
+
+class Aborted(RuntimeError):  # noqa: N818  (the public name says what it is)
+    """The session ended before its time: a peer died, hung, or sent nonsense. Start a new one."""
+
+
+class MPyCParty:
+    """One party's seat at the table: a worker process that speaks MPyC with the others.
+
+    ``me`` is the number of this party, and ``addresses`` are those of all: a host and a port at which it listens, and
+    nowhere else. Without ``tls`` all must be on this machine, whose other users are then trusted. With it, ``names``
+    are the names in the parties' certificates. Every call must be made by all parties, in the same order, and takes at
+    most ``timeout`` seconds; so does joining, which starts at once and for which the first call waits. ``transcript``
+    is a file for every byte that passes between this party and its peers: it holds keys, so it is for tests only.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        addresses: Sequence[tuple[str, int]],
+        *,
+        tls: TLS | None = None,
+        names: Sequence[str] | None = None,
+        timeout: float = 60.0,
+        transcript: Path | None = None,
+    ) -> None:
+        if importlib.util.find_spec("mpyc") is None:
+            raise ImportError("secure aggregation needs one more package (mpyc); run: pip install 'thresher[mpyc]'")
+        check_seats(me, addresses, tls, names)
+        if not timeout > 0:
+            raise ValueError(f"timeout={timeout!r} must be a positive number of seconds")
+        self._me, self._parties, self._timeout = me, len(addresses), timeout
+        self.bytes_sent = 0
+        """What this party has sent to its peers, before encryption."""
+        config = {
+            "me": me,
+            "addresses": [list(address) for address in addresses],
+            "names": list(names or ()),
+            **(tls.files() if tls is not None else dict.fromkeys(("certificate", "key", "authority"))),
+            "timeout": timeout,
+            "transcript": str(transcript) if transcript is not None else None,
+        }
+        self._worker = Worker(Path(mpyc_worker.__file__).parent, json.dumps(config).encode())
+
+    def exchange(self, message: bytes) -> list[bytes]:
+        """The messages of all parties, in their order; they are not secret among the parties."""
+        return frames.unpack_messages(self._ask(frames.EXCHANGE, message, "nothing was revealed"))
+
+    def prepare(self, mine: Integers, law: DitheredBinomial) -> bytes:
+        """This party's share of the sum of all vectors plus one noise, of which nobody learns anything yet."""
+        if mine.dtype != np.int64 or mine.ndim != 1 or len(mine) == 0:
+            raise ValueError(f"mine must be a vector of int64, not an array of {mine.dtype} of shape {mine.shape}")
+        if np.any(mine > LARGEST_UNIT) or np.any(mine < -LARGEST_UNIT):
+            raise ValueError("mine holds a number beyond 2^52: take a coarser grid or a smaller clip")
+        argument = frames.pack_sum(mine, law.weights, law.offset)
+        return self._ask(frames.PREPARE, argument, "nothing was revealed")
+
+    def open(self, share: bytes) -> Integers:
+        """The noisy sum, the same at every party. The share may be of an earlier session between the same parties."""
+        try:
+            known = frames.Share.unpack(share)
+        except ValueError as error:
+            raise ValueError(f"share is not one that prepare made: {error}") from None
+        if (known.party, known.parties) != (self._me, self._parties):
+            raise ValueError(
+                f"share is that of party {known.party} of {known.parties}, but this is party {self._me} of "
+                f"{self._parties}: open it where it was made"
+            )
+        left = "others may know the noisy sum: open the same share again, which is no second release"
+        return np.frombuffer(self._ask(frames.OPEN, share, left), "<i8").astype(np.int64)
+
+    def close(self) -> None:
+        """Leaves the table; what this party has sent still arrives."""
+        if self.bytes_sent and not self._worker.ended:
+            self._worker.dismiss(frames.CLOSE, FAREWELL)
+        self._worker.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _ask(self, command: bytes, argument: bytes, left: str) -> bytes:
+        """The worker's answer; if there is none, or a failure, the session is over. ``left`` says what was revealed."""
+        if self._worker.killed:
+            raise Aborted("this session is over: start a new one")
+        try:
+            answer = self._worker.ask(command + argument, self._timeout + GRACE)
+        except TimeoutError:
+            self._worker.kill()
+            raise Aborted(f"the worker of party {self._me} did not answer in time; {left}") from None
+        except BaseException:
+            self._worker.kill()
+            raise
+        if answer is None or answer[:1] != frames.DONE:
+            self._worker.kill()
+            raise Aborted(f"{_reason(answer, self._me)}; {left}")
+        (self.bytes_sent,) = frames.SENT.unpack_from(answer, 1)
+        return answer[1 + frames.SENT.size :]
+
+
+def _reason(answer: bytes | None, me: int) -> str:
+    """What a worker's failure means, in words of our own."""
+    if answer is None:
+        return f"the worker of party {me} died"
+    failure = json.loads(answer[1:])
+    who = " and ".join(f"party {peer}" for peer in failure["peers"]) or "somebody"
+    return REASONS.get(failure["reason"], f"the worker of party {me} failed ({failure['reason']})").format(who=who)
+
+
+class MPyCAggregation:
+    """All parties in one process, each with its worker on this machine: for simulations and tests."""
+
+    def __init__(self, parties: int, timeout: float = 60.0) -> None:
+        addresses = [("127.0.0.1", port) for port in free_ports(parties)]
+        self._threads = ThreadPoolExecutor(parties)
+        self.parties = [MPyCParty(me, addresses, timeout=timeout) for me in range(parties)]
+
+    @property
+    def bytes_sent(self) -> int:
+        return sum(party.bytes_sent for party in self.parties)
+
+    def noisy_sum(self, parts: Sequence[Integers], law: DitheredBinomial) -> Integers:
+        """The sum of one vector of each party plus one noise."""
+        if len(parts) != len(self.parties):
+            raise ValueError(
+                f"parts are {len(parts)} vectors, but there are {len(self.parties)} parties: give one each"
+            )
+        try:
+            shares = list(self._threads.map(MPyCParty.prepare, self.parties, parts, [law] * len(parts)))
+            sums = list(self._threads.map(MPyCParty.open, self.parties, shares))
+            return sums[0]
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for party in self.parties:
+            party.close()
+        self._threads.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
