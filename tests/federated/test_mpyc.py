@@ -8,7 +8,8 @@ from scipy import stats
 
 from seated import addresses_of, gone, seated, together, windows
 from thresher.dithered import DitheredBinomial
-from thresher.federated.mpyc import Aborted, MPyCAggregation, MPyCParty
+from thresher.federated.aborted import Aborted
+from thresher.federated.mpyc import MPyCAggregation, MPyCParty
 from thresher.federated.mpyc_worker.frames import SHARE, Share
 from thresher.federated.mpyc_worker.mersenne import MODULUS
 
@@ -197,5 +198,5 @@ def test_few_bytes_are_sent_for_104_coordinates(aggregation):
 
 def test_mpyc_is_asked_for(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'thresher\[mpyc\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'thresher\[mpc\]'"):
         MPyCParty(0, addresses_of(3))

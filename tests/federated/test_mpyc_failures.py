@@ -17,7 +17,8 @@ import pytest
 
 from seated import FakeParty, addresses_of, connected, gone, knock, seated, together
 from thresher.dithered import DitheredBinomial
-from thresher.federated.mpyc import Aborted, MPyCParty
+from thresher.federated.aborted import Aborted
+from thresher.federated.mpyc import MPyCParty
 
 pytest.importorskip("mpyc")
 

@@ -7,7 +7,7 @@ import pytest
 
 from seated import addresses_of, connected, seated, together
 from thresher.dithered import DitheredBinomial
-from thresher.federated.mpyc import Aborted
+from thresher.federated.aborted import Aborted
 
 pytest.importorskip("mpyc")
 pytest.importorskip("cryptography")

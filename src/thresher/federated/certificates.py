@@ -21,7 +21,7 @@ try:
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError as error:
     raise ImportError(
-        f"making certificates needs one more package ({error.name}); run: pip install 'thresher[mpyc]'"
+        f"making certificates needs one more package ({error.name}); run: pip install 'thresher[mpc]'"
     ) from None
 
 __all__ = ["write_certificates"]

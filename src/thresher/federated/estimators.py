@@ -35,6 +35,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Backend = Literal["reference", "mpyc", "spu", "skellam"]
+TIMEOUT = 600.0  # seconds for one sum between processes of this machine
 
 
 class _FederatedModel(LinearModel):
@@ -71,7 +72,18 @@ class _FederatedModel(LinearModel):
     def _aggregation(self, parties: int, noise: NoiseSource) -> Aggregation:
         if self.aggregation == "reference":
             return ReferenceAggregation(noise)
-        raise NotImplementedError(self.aggregation)
+        if self.random_state is not None:
+            raise ValueError(
+                f"random_state={self.random_state!r} with aggregation={self.aggregation!r}: the parties draw the noise "
+                "together and nobody can repeat it; leave it None, or use 'reference'"
+            )
+        if self.aggregation == "mpyc":
+            from thresher.federated.mpyc import MPyCAggregation
+
+            return MPyCAggregation(parties, TIMEOUT)
+        from thresher.federated.spu import SPUAggregation
+
+        return SPUAggregation(parties, timeout=TIMEOUT)
 
     def _blocks(self, data_sets: Any) -> tuple[DataSets, list[Any]]:
         """Each party's rows and targets, checked like those of any fit, and that all have the same columns."""

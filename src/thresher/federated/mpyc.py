@@ -21,16 +21,18 @@ import numpy as np
 
 from thresher.dithered import DitheredBinomial
 from thresher.federated import mpyc_worker
+from thresher.federated.aborted import Aborted
 from thresher.federated.aggregation import LARGEST_UNIT, Integers
 from thresher.federated.mpyc_worker import frames
 from thresher.federated.seats import TLS, check_seats, free_ports
 from thresher.federated.workers import Worker
 
-__all__ = ["TLS", "Aborted", "MPyCAggregation", "MPyCParty"]
+__all__ = ["RANDOMNESS", "TLS", "MPyCAggregation", "MPyCParty"]
 
 GRACE = 1.0  # seconds a worker has to say that its time is over, before it is killed
 FAREWELL = 6.0  # seconds it has to send what is left, if a peer is slow to take it
 
+RANDOMNESS = "joint coins of the parties (MPyC); whole numbers, drawn exactly"
 REASONS = {
     "lost": "the connection with {who} was lost",
     "silent": "no answer in time from {who}",
@@ -42,12 +44,8 @@ REASONS = {
     "identity": "the certificate at the other end is not that of {who}",
     "step": "{who} is at another step, or has another length or noise",
     "address": "the own address, that of {who}, cannot be listened at",
-    "version": "the installed MPyC is not the version this was tested with: pip install 'thresher[mpyc]'",
+    "version": "the installed MPyC is not the version this was tested with: pip install 'thresher[mpc]'",
 }
-
-
-class Aborted(RuntimeError):  # noqa: N818  (the public name says what it is)
-    """The session ended before its time: a peer died, hung, or sent nonsense. Start a new one."""
 
 
 class MPyCParty:
@@ -71,7 +69,7 @@ class MPyCParty:
         transcript: Path | None = None,
     ) -> None:
         if importlib.util.find_spec("mpyc") is None:
-            raise ImportError("secure aggregation needs one more package (mpyc); run: pip install 'thresher[mpyc]'")
+            raise ImportError("secure aggregation needs one more package (mpyc); run: pip install 'thresher[mpc]'")
         check_seats(me, addresses, tls, names)
         if not timeout > 0:
             raise ValueError(f"timeout={timeout!r} must be a positive number of seconds")
@@ -164,6 +162,10 @@ class MPyCAggregation:
         addresses = [("127.0.0.1", port) for port in free_ports(parties)]
         self._threads = ThreadPoolExecutor(parties)
         self.parties = [MPyCParty(me, addresses, timeout=timeout) for me in range(parties)]
+
+    @property
+    def randomness(self) -> str:
+        return RANDOMNESS
 
     @property
     def bytes_sent(self) -> int:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from thresher.federated.aborted import Aborted
 from thresher.federated.aggregation import Integers, Law
 from thresher.federated.journal import Journal
+from thresher.federated.mpyc import RANDOMNESS
 from thresher.federated.parties import Party
 from thresher.federated.vault import JointVault
 from thresher.randomness import NoiseSource
@@ -181,7 +182,7 @@ class SessionVault(JointVault):
 
     @property
     def randomness(self) -> str:
-        return "joint coins of the parties (MPyC); whole numbers, drawn exactly"
+        return RANDOMNESS
 
     def _agreed(self, theta: Floats) -> Floats:
         return self._session.agreed(theta)

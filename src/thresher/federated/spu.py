@@ -78,6 +78,10 @@ class SPUAggregation:
             raise
 
     @property
+    def randomness(self) -> str:
+        return "joint coins of the servers (SPU); whole numbers, drawn exactly"
+
+    @property
     def bytes_sent(self) -> int | None:
         """What the servers sent each other in all aggregations, as SPU counts it; None if it does not say."""
         return self._sent
