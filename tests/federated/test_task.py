@@ -40,7 +40,7 @@ def test_the_plan_is_for_the_rows_of_all_parties(tmp_path):
     assert task.plan.trust == "mpyc"
     assert task.plan.releases[0].noise == "dithered binomial"
     assert task.plan.epsilon <= 1.0
-    assert any("1000, 500, 500" in note for note in task.plan.notes)
+    assert "3 parties, which hold at most 1000, 500, 500 rows: these bounds are public" in task.plan.notes
     assert task.seat_of("b") == 1
 
 
@@ -88,8 +88,9 @@ def test_rounds_are_those_asked_for(tmp_path):
         (("features = 20", "features = 0"), "features must be"),
         (("sparsity = 3", "sparsity = 21"), "sparsity=21"),
         (("feature_bound = 1.0", ""), "bound"),
-        (('name = "b"', 'name = "a"'), "two parties have the same name"),
+        (('name = "b"', 'name = "a"'), r"names=\['a', 'a', 'c'\] must differ"),
         (("10.0.0.2:9000", "10.0.0.1:9000"), "two parties have the same address"),
+        (('name = "b"', 'name = "B. Hospital"'), "lower-case letters"),
         (("10.0.0.2:9000", "10.0.0.2"), "HOST:PORT"),
         (("10.0.0.2:9000", "10.0.0.2:99999"), "HOST:PORT"),
         (("rows = 1000", "rows = 0"), "rows=0"),
@@ -108,7 +109,7 @@ def test_faults_are_named(tmp_path, change, message):
 
 
 def test_two_parties_are_too_few(tmp_path):
-    with pytest.raises(ValueError, match="at least 3 are needed"):
+    with pytest.raises(ValueError, match="party: 3 to 10 are needed"):
         read(tmp_path, TASK[: TASK.rindex("[[party]]")])
 
 

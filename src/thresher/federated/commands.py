@@ -53,22 +53,22 @@ def run(
     """Take part in TASK as one party, with the rows in DATA; the model comes out at every party.
 
     Example: thresher federate run task.toml north.csv --me north --folder north-run --accept 3f9c... --certificate
-    north.crt --key north.key --authority authority.crt
+    north.pem --key north.key --authority authority.pem
     """
+    from thresher.federated.mpyc import MPyCParty
     from thresher.federated.run import run_party
+    from thresher.federated.seats import check_seats
 
     known = _read(task)
     seat = known.seat_of(me)
     check_folder(out_path)
     tls = _tls(certificate, key, authority)
+    addresses, names = [member.address for member in known.members], [member.name for member in known.members]
+    check_seats(seat, addresses, tls, names)
     _accepted(known, accept)
-    members = known.members
 
     def sit_down() -> Any:
-        from thresher.federated.mpyc import MPyCParty
-
-        addresses = [member.address for member in members]
-        return MPyCParty(seat, addresses, tls=tls, names=[member.name for member in members], timeout=timeout)
+        return MPyCParty(seat, addresses, tls=tls, names=names, timeout=timeout)
 
     try:
         model = run_party(known, me, data, folder, sit_down, verbose=1)
@@ -96,7 +96,7 @@ def certificates(
 
     members = _read(task).members
     write_certificates(folder, [member.name for member in members], [member.address[0] for member in members])
-    out.print(f"Written to {folder}: authority.crt, and a .crt and .key for each of {len(members)} parties.")
+    out.print(f"Written to {folder}: authority.pem, and a .pem and .key for each of {len(members)} parties.")
 
 
 def _read(path: Path) -> Any:
@@ -107,6 +107,8 @@ def _read(path: Path) -> Any:
 
 def _show(task: Any) -> None:
     show_plans([task.plan])
+    bounds = {name: value for name, value in task.plan.problem.enforced.items() if value is not None}
+    out.print(f"bounds: {', '.join(f'{name} {value}' for name, value in bounds.items())}")
     for member in task.members:
         host, port = member.address
         out.print(f"party {member.name} at {host}:{port}, at most {member.rows} rows")

@@ -63,8 +63,8 @@ def check_seats(me: int, addresses: Sequence[tuple[str, int]], tls: TLS | None, 
         outside = [host for host, _ in addresses if not _is_loopback(host)]
         if outside:
             raise ValueError(
-                f"addresses name {outside[0]!r}, which is not this machine: give tls=TLS(certificate, key, authority) "
-                "and names, or shares would cross the network in the open"
+                f"addresses name {outside[0]!r}, which is not this machine: give --certificate, --key and --authority "
+                "(in Python: tls=TLS(...) and names), or shares would cross the network in the open"
             )
     elif names is None or len(names) != parties:
         raise ValueError(f"names={names!r} must be the {parties} names in the parties' certificates, in their order")

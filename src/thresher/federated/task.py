@@ -19,8 +19,8 @@ from thresher.federated.estimators import (
     FederatedSparseClassifier,
     FederatedSparseRegressor,
 )
-from thresher.federated.plans import sizes_note
 from thresher.federated.protocols import protocol_of
+from thresher.federated.seats import FEWEST, MOST, check_names
 from thresher.plan import Plan
 
 __all__ = ["Member", "Task"]
@@ -35,7 +35,6 @@ SETTINGS = (
     "sparsity", "epsilon", "delta", "feature_bound", "row_bound", "target_bound", "classes", "algorithm", "penalty",
     "adjacency", "fit_intercept",
 )  # fmt: skip
-FEWEST_PARTIES = 3  # of which a majority must be honest
 
 
 @dataclass(frozen=True)
@@ -133,9 +132,9 @@ class Task:
             raise ValueError(
                 f"algorithm={self.settings['algorithm']!r} needs no secure aggregation; simulate it instead"
             )
-        return replace(
-            plan, notes=(*plan.notes, sizes_note(self.sizes), "a party may hold fewer rows than it declared")
-        )
+        told = ", ".join(map(str, self.sizes))
+        note = f"{len(self.sizes)} parties, which hold at most {told} rows: these bounds are public"
+        return replace(plan, notes=(*plan.notes, note))
 
     @cached_property
     def hash(self) -> str:
@@ -159,8 +158,8 @@ class Task:
 
 
 def _members(entries: Any) -> tuple[Member, ...]:
-    if not isinstance(entries, list) or len(entries) < FEWEST_PARTIES:
-        raise ValueError(f"party: at least {FEWEST_PARTIES} are needed, of which a majority must be honest")
+    if not isinstance(entries, list) or not FEWEST <= len(entries) <= MOST:
+        raise ValueError(f"party: {FEWEST} to {MOST} are needed, of which a majority must be honest")
     members = []
     for at, entry in enumerate(entries):
         if not isinstance(entry, dict) or set(entry) != {"name", "address", "rows"}:
@@ -171,7 +170,7 @@ def _members(entries: Any) -> tuple[Member, ...]:
         if not is_whole(entry["rows"]) or entry["rows"] < 1:
             raise ValueError(f"rows={entry['rows']!r} of party {at + 1} must be a whole number of at least 1")
         members.append(Member(str(entry["name"]), (host, int(port)), entry["rows"]))
-    for what in ("name", "address"):
-        if len({getattr(member, what) for member in members}) < len(members):
-            raise ValueError(f"two parties have the same {what}")
+    check_names([member.name for member in members])
+    if len({member.address for member in members}) < len(members):
+        raise ValueError("two parties have the same address")
     return tuple(members)
