@@ -133,6 +133,14 @@ class NoiseSource:
         self._guard()
         return self._generator.laplace(0.0, scale, size)
 
+    def skellam(self, variance: float, size: int) -> Integers:
+        """Independent differences of two Poisson(variance/2) numbers; sums of such noise are Skellam again.
+
+        NumPy's Poisson sampler decides by floating-point arithmetic, hardened or not: the law is right up to round-off.
+        """
+        self._guard()
+        return self._generator.poisson(variance / 2, size) - self._generator.poisson(variance / 2, size)
+
     def gumbel(self, scale: float, size: int) -> Floats:
         """Independent Gumbel(scale); argmax of score + Gumbel(2 Delta/epsilon) is the exponential mechanism.
 

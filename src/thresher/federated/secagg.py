@@ -1,0 +1,316 @@
+"""A sum of whole-number vectors of which nobody sees a part: double masking after Bonawitz et al. (CCS 2017).
+
+Five stages, driven by the server, which carries all messages. To the parties (>) and back (<), by party:
+
+    ADVERTISE  > nothing                     < two fresh public keys, signed: one for masks, one for envelopes
+    SHARE      > everybody's keys            < an envelope for each party: shares of my mask key and of my seed
+    MASK       > the envelopes for me        < my vector + mask(my seed) +- a mask for each other party, mod 2^64
+    CONFIRM    > who sent a vector           < my signature under this list and everybody's keys
+    UNMASK     > everybody's signatures      < a share of the seed of each who sent a vector, of the mask key of others
+
+The masks between two parties cancel in the sum. With a quorum of shares the server removes the rest: the masks of
+seeds, and the masks towards parties who left before they sent their vector. Keys live for one round.
+
+Who is safe from whom. A party trusts its own machine, the public identities, its :class:`Group`. The server and up to
+``colluding`` parties may put together all they see, and may break the rules: send forged, old or differing messages,
+or none. They learn the sum of at least ``honest`` honest vectors, or nothing. For, whatever the others do:
+
+* keys are signed, so envelopes open for their party only, and the seed or the mask key of an honest party takes a
+  quorum of shares, of which the colluding hold fewer;
+* an honest party gives shares once, of one kind for each party, for one list of survivors, which has a quorum and was
+  signed by a quorum together with the keys; two lists, or both kinds of one party, need more honest parties than there
+  are (see :class:`Group`);
+* so any two honest survivors keep their common mask, and only the sum of all of them is free of masks.
+
+What is *not* promised: a right sum. A party may send any vector; it, or the server, can stop a round or spoil its sum.
+The sum itself is not private: vectors must bring their noise along (:mod:`~thresher.federated.skellam_aggregation`).
+The server sees who takes part and when; messages should travel over TLS, which also tells it who the senders are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.federated import identities, masks, secret_shares
+from thresher.federated.group import Group
+from thresher.federated.messages import SERVER, BadMessage, Message, Stage, decode, encode
+
+__all__ = ["MaskingParty", "MaskingServer", "Memory", "RoundAborted"]
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+KEYS_SIZE = 2 * masks.KEY_SIZE  # the public mask key, then the public envelope key
+ADVERTISED_SIZE = KEYS_SIZE + identities.SIGNATURE_SIZE
+ENVELOPE_SIZE = 2 * secret_shares.SHARE_SIZE + masks.TAG_SIZE  # a share of the mask key, then one of the seed
+
+
+class RoundAborted(RuntimeError):  # noqa: N818  (the public name says what it is)
+    """Too few parties were left; nothing was revealed. Start a new round, with new noise."""
+
+
+@dataclass
+class Memory:
+    """What a party must remember from one stage to the next: its secrets, which never leave its machine."""
+
+    stage: int = 0  # the last one answered
+    mask_key: bytes = b""
+    envelope_key: bytes = b""
+    seed: bytes = b""
+    advertised: bytes = b""
+    envelopes: bytes = b""
+    survivors: bytes = b""
+
+
+class MaskingParty:
+    """One party in one round. Each stage is answered once, in order; what does not fit raises ``BadMessage``.
+
+    ``identity`` is party ``number``'s own private key and ``everybody`` the public identities in the order of numbers.
+    ``memory`` is the state, for a party that is another process in each stage.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        everybody: Sequence[bytes],
+        number: int,
+        identity: bytes,
+        round_number: int,
+        memory: Memory | None = None,
+    ) -> None:
+        _check_identities(group, everybody)
+        if not 0 <= number < group.parties or everybody[number] != identities.public_identity(identity):
+            raise ValueError(f"number={number!r} is not the number of this identity: it must be its place in everybody")
+        self._group, self._everybody, self._number, self._identity = group, everybody, number, identity
+        self._round = round_number
+        self.memory = Memory() if memory is None else memory
+
+    def advertise(self) -> bytes:
+        """Fresh public keys."""
+        self._enter(Stage.ADVERTISE)
+        self.memory.mask_key, self.memory.envelope_key = masks.fresh_secret(), masks.fresh_secret()
+        keys = self._public_keys()
+        statement = _keys_statement(self._group, self._round, self._number, keys)
+        return self._answer(Stage.ADVERTISE, {self._number: keys + identities.sign(self._identity, statement)})
+
+    def share(self, advertised: bytes) -> bytes:
+        """Envelopes for all who advertised keys, with shares of this party's secrets."""
+        contents = self._enter(Stage.SHARE, advertised)
+        for party, content in contents.items():
+            _check_keys(self._group, self._everybody, self._round, party, content)
+        if contents[self._number][:KEYS_SIZE] != self._public_keys():
+            raise BadMessage("content")
+        self.memory.advertised, self.memory.seed = advertised, masks.fresh_secret()
+        of_key, of_seed = (
+            secret_shares.split(secret, self._group.parties, self._group.quorum)
+            for secret in (self.memory.mask_key, self.memory.seed)
+        )
+        sealed = {
+            party: masks.seal(self._envelope_key(self._number, party), of_key[party] + of_seed[party])
+            for party in contents
+        }
+        return self._answer(Stage.SHARE, sealed)
+
+    def mask(self, envelopes: bytes, vector: Integers) -> bytes:
+        """The vector, which must contain its noise already, under the masks."""
+        contents = self._enter(Stage.MASK, envelopes)
+        advertised = self._advertised()
+        if not contents.keys() <= advertised.keys():
+            raise BadMessage("sender")
+        most = 2**62 // self._group.parties
+        if np.any(vector > most) or np.any(vector < -most):
+            raise ValueError(f"vector has an entry beyond +-{most}, so that the sum could overflow: use a coarser grid")
+        self.memory.envelopes = envelopes
+        masked: Words = vector.astype(np.uint64) + masks.mask(self.memory.seed, self._round, vector.size)
+        for party in contents.keys() - {self._number}:
+            _add_pair_mask(masked, self.memory.mask_key, advertised[party], (self._number, party), self._round)
+        return self._answer(Stage.MASK, {self._number: masked.astype("<u8").tobytes()})
+
+    def confirm(self, survivors: bytes) -> bytes:
+        """A signature under the list of those whose vectors the server will sum."""
+        contents = self._enter(Stage.CONFIRM, survivors)
+        if not contents.keys() <= self._contents(self.memory.envelopes, Stage.MASK).keys():
+            raise BadMessage("sender")
+        self.memory.survivors = survivors
+        return self._answer(Stage.CONFIRM, {self._number: identities.sign(self._identity, self._survivors_statement())})
+
+    def unmask(self, confirmed: bytes) -> bytes:
+        """For each who sent a vector a share of its seed, for each other party one of its mask key; never both."""
+        contents = self._enter(Stage.UNMASK, confirmed)
+        for party, signature in contents.items():
+            identities.check(self._everybody[party], signature, self._survivors_statement())
+        survivors = self._contents(self.memory.survivors, Stage.CONFIRM)
+        shares = {}
+        for party, envelope in self._contents(self.memory.envelopes, Stage.MASK).items():
+            opened = masks.unseal(self._envelope_key(party, self._number), envelope)
+            of_key, of_seed = opened[: secret_shares.SHARE_SIZE], opened[secret_shares.SHARE_SIZE :]
+            shares[party] = of_seed if party in survivors else of_key
+        self.memory = Memory(stage=Stage.UNMASK)
+        return self._answer(Stage.UNMASK, shares)
+
+    def _enter(self, stage: Stage, question: bytes | None = None) -> Mapping[int, bytes]:
+        """Go on to ``stage``, once; what its question says about a quorum of parties, of which this is one."""
+        if self.memory.stage != stage - 1:
+            raise BadMessage("stage")
+        contents = {} if question is None else self._contents(question, stage)
+        if question is not None:
+            if len(contents) < self._group.quorum:
+                raise BadMessage("too few")
+            if self._number not in contents or max(contents) >= self._group.parties:
+                raise BadMessage("sender")
+        self.memory.stage = stage
+        return contents
+
+    def _contents(self, question: bytes, stage: Stage) -> Mapping[int, bytes]:
+        message = decode(question, stage, self._round)
+        if message.sender != SERVER:
+            raise BadMessage("sender")
+        return message.contents
+
+    def _answer(self, stage: Stage, contents: Mapping[int, bytes]) -> bytes:
+        return encode(Message(stage, self._round, self._number, contents))
+
+    def _advertised(self) -> Mapping[int, bytes]:
+        return self._contents(self.memory.advertised, Stage.SHARE)
+
+    def _public_keys(self) -> bytes:
+        return masks.public_key(self.memory.mask_key) + masks.public_key(self.memory.envelope_key)
+
+    def _envelope_key(self, sender: int, receiver: int) -> bytes:
+        """The key of the one envelope from ``sender`` to ``receiver``, of whom this party is one, or both."""
+        other = receiver if sender == self._number else sender
+        public = self._advertised()[other][masks.KEY_SIZE : KEYS_SIZE]
+        return masks.agree(self.memory.envelope_key, public, b"envelope %d %d" % (sender, receiver))
+
+    def _survivors_statement(self) -> bytes:
+        return _survivors_statement(self._group, self.memory.advertised, self.memory.survivors)
+
+
+class MaskingServer:
+    """The server's half of one round: ``receive`` the answers of a stage, then ``close`` it for the next questions.
+
+    Who sent no good answer when a stage is closed has left the round. ``total`` is there after the last stage.
+    """
+
+    def __init__(self, group: Group, everybody: Sequence[bytes], round_number: int, length: int) -> None:
+        _check_identities(group, everybody)
+        self._group, self._everybody, self._round, self._length = group, everybody, round_number, length
+        self.stage = Stage.ADVERTISE
+        self.expected = set(range(group.parties))  # who may answer in this stage
+        self._answers: dict[Stage, dict[int, Mapping[int, bytes]]] = {stage: {} for stage in Stage}
+        self._questions: dict[Stage, bytes] = {}  # those that are the same for all
+
+    def receive(self, answer: bytes) -> None:
+        """Count a party's answer to the stage's question."""
+        message = decode(answer, self.stage, self._round)
+        sender, contents = message.sender, message.contents
+        if sender not in self.expected:
+            raise BadMessage("sender")
+        if sender in self._answers[self.stage]:
+            raise BadMessage("repeated")
+        about, size = self._expected_contents(sender)
+        if contents.keys() != about or any(len(content) != size for content in contents.values()):
+            raise BadMessage("content")
+        if self.stage == Stage.ADVERTISE:
+            _check_keys(self._group, self._everybody, self._round, sender, contents[sender])
+        if self.stage == Stage.CONFIRM:
+            statement = _survivors_statement(self._group, self._questions[Stage.SHARE], self._questions[Stage.CONFIRM])
+            identities.check(self._everybody[sender], contents[sender], statement)
+        self._answers[self.stage][sender] = contents
+
+    def close(self) -> dict[int, bytes]:
+        """End the stage: the next stage's question to each party still there, none after the last one."""
+        answers = self._answers[self.stage]
+        if len(answers) < self._group.quorum:
+            raise RoundAborted(
+                f"{len(answers)} of {self._group.parties} parties answered in stage {self.stage.name} and "
+                f"{self._group.quorum} must: nothing was revealed; try a new round"
+            )
+        self.expected = set(answers)
+        if self.stage == Stage.UNMASK:
+            return {}
+        closed, self.stage = self.stage, Stage(self.stage + 1)
+        if closed == Stage.SHARE:
+            return {to: self._question({party: answers[party][to] for party in answers}) for to in answers}
+        own = {party: b"" if closed == Stage.MASK else answers[party][party] for party in answers}
+        self._questions[self.stage] = self._question(own)
+        return dict.fromkeys(answers, self._questions[self.stage])
+
+    def total(self) -> Integers:
+        """The sum of the vectors of all who sent one."""
+        if self.stage != Stage.UNMASK or len(self._answers[Stage.UNMASK]) < self._group.quorum:
+            raise RoundAborted("the stages of this round are not over: there is no sum yet")
+        vectors = {party: contents[party] for party, contents in self._answers[Stage.MASK].items()}
+        masked: Words = sum(
+            (np.frombuffer(vector, "<u8") for vector in vectors.values()), np.zeros(self._length, dtype=np.uint64)
+        )
+        for party in self._answers[Stage.SHARE]:
+            secret = self._opened(party)
+            if party in vectors:
+                masked -= masks.mask(secret, self._round, self._length)
+                continue
+            for other in vectors:  # what ``party`` would have added cancels what ``other`` did
+                keys = self._answers[Stage.ADVERTISE][other][other]
+                _add_pair_mask(masked, secret, keys, (party, other), self._round)
+        return masked.astype(np.int64)
+
+    def _opened(self, party: int) -> bytes:
+        """The seed of a party that sent its vector, the mask key of one that did not."""
+        quorum = sorted(self._answers[Stage.UNMASK])[: self._group.quorum]
+        return secret_shares.join({holder: self._answers[Stage.UNMASK][holder][party] for holder in quorum})
+
+    def _expected_contents(self, sender: int) -> tuple[set[int], int]:
+        """About whom a party's answer to this stage must be, and the size of each content."""
+        match self.stage:
+            case Stage.ADVERTISE:
+                return {sender}, ADVERTISED_SIZE
+            case Stage.SHARE:
+                return set(self._answers[Stage.ADVERTISE]), ENVELOPE_SIZE
+            case Stage.MASK:
+                return {sender}, 8 * self._length
+            case Stage.CONFIRM:
+                return {sender}, identities.SIGNATURE_SIZE
+            case Stage.UNMASK:
+                return set(self._answers[Stage.SHARE]), secret_shares.SHARE_SIZE
+
+    def _question(self, contents: Mapping[int, bytes]) -> bytes:
+        return encode(Message(self.stage, self._round, SERVER, contents))
+
+
+def _add_pair_mask(total: Words, private: bytes, keys: bytes, pair: tuple[int, int], round_number: int) -> None:
+    """Add to ``total`` what the first of the pair, who has the mask key ``private``, adds because of the second."""
+    first, second = pair
+    seed = masks.agree(private, keys[: masks.KEY_SIZE], b"mask %d %d" % (min(pair), max(pair)))
+    words = masks.mask(seed, round_number, total.size)
+    if first < second:
+        total += words
+    else:
+        total -= words
+
+
+def _check_identities(group: Group, everybody: Sequence[bytes]) -> None:
+    if len(everybody) != group.parties or len(set(everybody)) != group.parties:
+        raise ValueError(f"everybody has {len(set(everybody))} identities for parties={group.parties}: give one each")
+
+
+def _check_keys(group: Group, everybody: Sequence[bytes], round_number: int, party: int, content: bytes) -> None:
+    """Refuse keys that ``party`` did not sign for this round of this group."""
+    if len(content) != ADVERTISED_SIZE:
+        raise BadMessage("content")
+    keys, signature = content[:KEYS_SIZE], content[KEYS_SIZE:]
+    identities.check(everybody[party], signature, _keys_statement(group, round_number, party, keys))
+
+
+def _keys_statement(group: Group, round_number: int, party: int, keys: bytes) -> bytes:
+    place = round_number.to_bytes(8) + party.to_bytes(2)
+    return b"thresher keys" + group.to_bytes() + place + keys
+
+
+def _survivors_statement(group: Group, advertised: bytes, survivors: bytes) -> bytes:
+    """Names every fresh key of the round, so that no signature of an earlier round fits."""
+    return b"thresher survivors" + group.to_bytes() + sha256(advertised).digest() + survivors
