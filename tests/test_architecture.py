@@ -63,7 +63,7 @@ def test_algorithms_touch_no_row_and_draw_no_noise(path):
     [
         ("engines", {"engines", "vaults"}),
         ("losses", {"engines", "vaults", "plan"}),
-        ("randomness", {"randomisers", "vaults", "fitting", "local", "audit", "torch"}),
+        ("randomness", {"randomisers", "vaults", "fitting", "local", "audit", "torch", "skellam", "federated"}),
         ("audit", {"audit", "report", "display", "cli"}),
         ("torch", {"torch"}),
     ],

@@ -136,9 +136,14 @@ class NoiseSource:
     def skellam(self, variance: float, size: int) -> Integers:
         """Independent differences of two Poisson(variance/2) numbers; sums of such noise are Skellam again.
 
-        NumPy's Poisson sampler decides by floating-point arithmetic, hardened or not: the law is right up to round-off.
+        NumPy's Poisson sampler accepts its proposals by floating-point arithmetic, whether hardened or not: chances are
+        wrong by a factor of about 1 + 2^-52 * variance * log(variance), which is 1e-5 at the largest variance, 2^32.
         """
         self._guard()
+        if not 0 <= variance <= 2**32:
+            raise ValueError(
+                f"variance={variance!r} must be from 0 to 2^32, where chances are right: use a coarser grid"
+            )
         return self._generator.poisson(variance / 2, size) - self._generator.poisson(variance / 2, size)
 
     def gumbel(self, scale: float, size: int) -> Floats:

@@ -26,8 +26,8 @@ class Skellam:
     variance: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.variance < 2**62:
-            raise ValueError(f"variance={self.variance!r} must be positive and less than 2^62: use a coarser grid")
+        if not 0 < self.variance < math.inf:
+            raise ValueError(f"variance={self.variance!r} must be positive and finite")
 
     def share(self, noise: NoiseSource, honest: int, size: int) -> Integers:
         """One party's part: ``honest`` of them add up to this law."""

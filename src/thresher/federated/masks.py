@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from thresher.federated.messages import BadMessage
 
-__all__ = ["KEY_SIZE", "TAG_SIZE", "agree", "fresh_secret", "mask", "public_key", "seal", "unseal"]
+__all__ = ["KEY_SIZE", "TAG_SIZE", "agree", "fresh_secret", "mask", "pair_mask", "public_key", "seal", "unseal"]
 
 Words = NDArray[np.uint64]
 
@@ -53,6 +53,13 @@ def mask(seed: bytes, number: int, length: int) -> Words:
     start = bytes(4) + number.to_bytes(12, "little")  # the block counter, then the nonce
     stream: Any = Cipher(ChaCha20(seed, start), mode=None).encryptor()
     return np.frombuffer(stream.update(bytes(8 * length)), dtype="<u8").astype(np.uint64)
+
+
+def pair_mask(private: bytes, public: bytes, pair: tuple[int, int], number: int, length: int) -> Words:
+    """What the first of the pair, who has ``private``, adds because of the second; the second adds the negative."""
+    seed = agree(private, public, b"mask %d %d" % (min(pair), max(pair)))
+    words = mask(seed, number, length)
+    return words if pair[0] < pair[1] else -words
 
 
 def seal(key: bytes, content: bytes) -> bytes:

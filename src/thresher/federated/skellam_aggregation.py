@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from thresher.federated.group import Group
 from thresher.federated.identities import new_identity, public_identity
 from thresher.federated.messages import Stage
-from thresher.federated.secagg import MaskingParty, MaskingServer
+from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
 from thresher.randomness import NoiseSource
 from thresher.skellam import Skellam
 
@@ -51,7 +51,7 @@ class SkellamAggregation:
         self._rounds += 1
         server = MaskingServer(self.group, self._everybody, self._rounds, parts[0].size)
         parties = [
-            MaskingParty(self.group, self._everybody, number, identity, self._rounds)
+            MaskingParty(self.group, self._everybody, number, identity, Memory(self._rounds))
             for number, identity in enumerate(self._identities)
         ]
         left = {} if leaving is None else leaving
