@@ -36,8 +36,8 @@ class MaskingServer:
         self._answers: dict[Stage, dict[int, Mapping[int, bytes]]] = {stage: {} for stage in Stage}
         self._questions: dict[Stage, bytes] = {}  # those that are the same for all
 
-    def receive(self, answer: bytes) -> None:
-        """Count a party's answer to the stage's question."""
+    def receive(self, answer: bytes) -> int:
+        """Count a party's answer to the stage's question, and say whose it is."""
         message = decode(answer, self.stage, self._round)
         sender, contents = message.sender, message.contents
         if sender not in self.expected:
@@ -55,6 +55,7 @@ class MaskingServer:
             )
             identities.check(self._everybody[sender], contents[sender], statement)
         self._answers[self.stage][sender] = contents
+        return sender
 
     def close(self) -> dict[int, bytes]:
         """End the stage: the next stage's question to each party still there, none after the last one."""
