@@ -19,7 +19,7 @@ start SuperLink with ``--disable-runtime-dependency-installation`` and everythin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from logging import getLogger
 from typing import Any
@@ -38,7 +38,7 @@ except ImportError as error:
 
 from thresher.federated.group import Group
 from thresher.federated.messages import BadMessage, Stage
-from thresher.federated.secagg import MaskingParty, MaskingServer, Memory, RoundAborted
+from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
 from thresher.randomness import NoiseSource
 from thresher.skellam import Skellam
 
@@ -48,6 +48,7 @@ Integers = NDArray[np.int64]
 
 ACTION = "secure_sum"
 PATIENCE = 600.0  # seconds that parties have for a stage
+PAUSE = 0.2  # seconds between two looks at what has come
 LOG = getLogger(__name__)
 
 
@@ -69,11 +70,9 @@ class Member:
 
 def client_app(member: Callable[[Context], Member]) -> ClientApp:
     """A party's app; ``member`` finds its keys and rows, for instance by paths in ``context.node_config``."""
-    app = ClientApp()
 
-    @app.query(ACTION)  # type: ignore[untyped-decorator]
     def secure_sum(message: Message, context: Context) -> Message:
-        asked = message.content["asked"]
+        asked: Any = message.content["asked"]
         begins = asked["stage"] == Stage.ADVERTISE
         memory = Memory(asked["round"]) if begins else Memory(**context.state["memory"])
         own = member(context)
@@ -84,11 +83,13 @@ def client_app(member: Callable[[Context], Member]) -> ClientApp:
             context.state["memory"] = ConfigRecord(asdict(party.memory))
         return Message(RecordDict({"answer": ConfigRecord({"message": answer})}), reply_to=message)
 
+    app = ClientApp()
+    app.query(ACTION)(secure_sum)
     return app
 
 
-def _answered(party: MaskingParty, own: Member, asked: ConfigRecord) -> bytes:
-    question: Any = asked["message"]
+def _answered(party: MaskingParty, own: Member, asked: Any) -> bytes:
+    question = asked["message"]
     match asked["stage"]:
         case Stage.ADVERTISE:
             return party.advertise()
@@ -104,12 +105,12 @@ def _answered(party: MaskingParty, own: Member, asked: ConfigRecord) -> bytes:
             raise BadMessage("stage")
 
 
-def _noisy_answer(own: Member, asked: ConfigRecord) -> Integers:
-    law, question = Skellam(float(asked["variance"])), asked["question"]  # type: ignore[arg-type]
+def _noisy_answer(own: Member, asked: Any) -> Integers:
+    law = Skellam(asked["variance"])
     if law.variance < own.law.variance:
         raise ValueError(f"variance={law.variance} is less noise than this party insists on: {own.law.variance}")
     try:
-        vector = own.answer(question)  # type: ignore[arg-type]
+        vector = own.answer(asked["question"])
     except Exception:
         LOG.exception("this party's answer failed")  # on its own machine; Flower tells the server what is raised here
         raise RuntimeError("this party has no answer: its own log says why") from None
@@ -120,12 +121,12 @@ def server_app(
     fit: Callable[[FlowerAggregation, Context], None], group: Group, everybody: Sequence[bytes], length: int
 ) -> ServerApp:
     """The server's app: it calls ``fit``, which asks for noisy sums of vectors of this ``length``."""
-    app = ServerApp()
 
-    @app.main()  # type: ignore[untyped-decorator]
     def main(grid: Grid, context: Context) -> None:
         fit(FlowerAggregation(grid, group, everybody, length), context)
 
+    app = ServerApp()
+    app.main()(main)
     return app
 
 
@@ -156,7 +157,7 @@ class FlowerAggregation:
         """Where the parties are, when all have come or patience ends."""
         end = time.monotonic() + self._patience
         while len(nodes := list(self._grid.get_node_ids())) < self._group.parties and time.monotonic() < end:
-            time.sleep(1)
+            time.sleep(PAUSE)
         return nodes
 
     def _exchange(self, server: MaskingServer, sent: dict[int, bytes], asked: dict[str, Any]) -> dict[int, int]:
@@ -172,7 +173,7 @@ class FlowerAggregation:
             for node, content in sent.items()
         ]
         nodes = {}
-        for reply in self._grid.send_and_receive(messages, timeout=self._patience):
+        for reply in self._replies(messages):
             try:
                 party = server.receive(_answer_in(reply))
             except BadMessage as error:
@@ -181,11 +182,22 @@ class FlowerAggregation:
                 nodes[party] = reply.metadata.src_node_id
         return nodes
 
+    def _replies(self, messages: list[Message]) -> Iterator[Message]:
+        """What comes back until patience ends; Flower's own waiting looks every three seconds only."""
+        end = time.monotonic() + self._patience
+        waiting = set(self._grid.push_messages(messages))
+        while waiting and time.monotonic() < end:
+            for reply in self._grid.pull_messages(waiting):
+                waiting.discard(reply.metadata.reply_to_message_id)
+                yield reply
+            time.sleep(PAUSE)
+
 
 def _answer_in(reply: Message) -> bytes:
     if reply.has_error():
         raise BadMessage("content")
-    answer = reply.content["answer"]["message"]
-    if not isinstance(answer, bytes):
+    answer: Any = reply.content["answer"]
+    message = answer["message"]
+    if not isinstance(message, bytes):
         raise BadMessage("content")
-    return answer
+    return message
