@@ -187,10 +187,11 @@ class FlowerAggregation:
         end = time.monotonic() + self._patience
         waiting = set(self._grid.push_messages(messages))
         while waiting and time.monotonic() < end:
-            for reply in self._grid.pull_messages(waiting):
-                waiting.discard(reply.metadata.reply_to_message_id)
-                yield reply
-            time.sleep(PAUSE)
+            replies = list(self._grid.pull_messages(waiting))
+            waiting -= {reply.metadata.reply_to_message_id for reply in replies}
+            yield from replies
+            if not replies:
+                time.sleep(PAUSE)
 
 
 def _answer_in(reply: Message) -> bytes:
