@@ -28,23 +28,13 @@ class Study:
         self.questions = dict.fromkeys(range(parties), b"")
         self.transcript = []
 
-    def answer(self, party, stage, question):
-        if stage == Stage.MASK:
-            return self.parties[party].mask(question, self.vectors[party])
-        return {
-            Stage.ADVERTISE: lambda _: self.parties[party].advertise(),
-            Stage.SHARE: self.parties[party].share,
-            Stage.CONFIRM: self.parties[party].confirm,
-            Stage.UNMASK: self.parties[party].unmask,
-        }[stage](question)
-
     def play(self, stage, silent=()):
         """One stage, in which some parties do not answer; the answers of the others."""
         answers = {}
         for party, question in self.questions.items():
             self.transcript.append(question)
             if party not in silent:
-                answers[party] = self.answer(party, stage, question)
+                answers[party] = self.parties[party].answer(stage, question, lambda n=party: self.vectors[n])
                 self.server.receive(answers[party])
         self.transcript += answers.values()
         self.questions = self.server.close()

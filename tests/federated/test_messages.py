@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("cryptography")
-
 from thresher.federated.messages import HEADER, REASONS, SERVER, BadMessage, Message, Stage, decode, encode
 
 MESSAGE = Message(Stage.SHARE, 7, SERVER, {0: b"first", 3: b"", 9: b"last"})

@@ -242,6 +242,12 @@ def test_envelopes_that_were_touched_do_not_open():
         study.parties[0].unmask(study.questions[0])
 
 
+@pytest.mark.parametrize("stage", [0, 6, -1])
+def test_a_stage_that_there_is_not_is_refused(stage):
+    with pytest.raises(BadMessage, match="stage"):
+        Study(3).parties[0].answer(stage, b"", lambda: np.zeros(7, dtype=np.int64))
+
+
 def test_a_party_does_not_take_another_partys_message_for_the_servers():
     study = Study(3).play_until(Stage.SHARE)
     forged = Message(Stage.SHARE, 1, 1, decode(study.questions[0], Stage.SHARE, 1).contents)

@@ -78,7 +78,7 @@ def client_app(member: Callable[[Context], Member]) -> ClientApp:
         own = member(context)
         party = MaskingParty(own.group, own.everybody, own.number, own.identity, memory)
         try:
-            answer = _answered(party, own, asked)
+            answer = party.answer(asked["stage"], asked["message"], lambda: _noisy_answer(own, asked))
         finally:  # a stage that failed is over, too
             context.state["memory"] = ConfigRecord(asdict(party.memory))
         return Message(RecordDict({"answer": ConfigRecord({"message": answer})}), reply_to=message)
@@ -86,23 +86,6 @@ def client_app(member: Callable[[Context], Member]) -> ClientApp:
     app = ClientApp()
     app.query(ACTION)(secure_sum)
     return app
-
-
-def _answered(party: MaskingParty, own: Member, asked: Any) -> bytes:
-    question = asked["message"]
-    match asked["stage"]:
-        case Stage.ADVERTISE:
-            return party.advertise()
-        case Stage.SHARE:
-            return party.share(question)
-        case Stage.MASK:
-            return party.mask(question, _noisy_answer(own, asked))
-        case Stage.CONFIRM:
-            return party.confirm(question)
-        case Stage.UNMASK:
-            return party.unmask(question)
-        case _:
-            raise BadMessage("stage")
 
 
 def _noisy_answer(own: Member, asked: Any) -> Integers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,21 @@ class MaskingParty:
             raise ValueError(f"number={number!r} is not the number of this identity: it must be its place in everybody")
         self._group, self._everybody, self._number, self._identity = group, everybody, number, identity
         self.memory = memory
+
+    def answer(self, stage: int, question: bytes, vector: Callable[[], Integers]) -> bytes:
+        """The answer to the question of any stage; the vector is made in stage MASK only."""
+        match stage:
+            case Stage.ADVERTISE:
+                return self.advertise()
+            case Stage.SHARE:
+                return self.share(question)
+            case Stage.MASK:
+                return self.mask(question, vector())
+            case Stage.CONFIRM:
+                return self.confirm(question)
+            case Stage.UNMASK:
+                return self.unmask(question)
+        raise BadMessage("stage")
 
     def advertise(self) -> bytes:
         """Fresh public keys."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,21 +60,10 @@ class SkellamAggregation:
         for stage in Stage:
             for number, question in questions.items():
                 if number not in left or stage < left[number]:
-                    server.receive(self._answer(parties[number], stage, question, number, parts[number], law))
+                    noisy = partial(self._noisy, parts[number], number, law)
+                    server.receive(parties[number].answer(stage, question, noisy))
             questions = server.close()
         return server.total()
 
-    def _answer(
-        self, party: MaskingParty, stage: Stage, question: bytes, number: int, part: Integers, law: Skellam
-    ) -> bytes:
-        match stage:
-            case Stage.ADVERTISE:
-                return party.advertise()
-            case Stage.SHARE:
-                return party.share(question)
-            case Stage.MASK:
-                return party.mask(question, part + law.share(self._noise[number], self.group.honest, part.size))
-            case Stage.CONFIRM:
-                return party.confirm(question)
-            case Stage.UNMASK:
-                return party.unmask(question)
+    def _noisy(self, part: Integers, number: int, law: Skellam) -> Integers:
+        return part + law.share(self._noise[number], self.group.honest, part.size)
