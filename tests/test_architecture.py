@@ -204,3 +204,18 @@ def test_the_torch_room_says_what_is_missing(package):
     assert outcome.stdout.startswith("Budget"), outcome.stderr
     assert "thresher.torch needs one more package" in outcome.stderr
     assert "pip install 'thresher[torch]'" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [
+        ("skellam_aggregation", "cryptography", "masking"),
+        ("secagg", "cryptography", "masking"),
+        ("flower", "flwr", "flower"),
+    ],
+)
+def test_the_federated_room_says_what_is_missing(module, package, extra):
+    outcome = run(f"import sys; sys.modules[{package!r}] = None; import thresher.federated.{module}")
+    assert outcome.returncode != 0
+    assert f"one more package ({package})" in outcome.stderr
+    assert f"pip install 'thresher[{extra}]'" in outcome.stderr

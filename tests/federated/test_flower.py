@@ -121,20 +121,22 @@ def test_a_party_refuses_less_noise_than_it_insists_on():
         aggregation_over(grid, group).noisy_sum(asking([1, 2, 3]), Skellam(3.9))
 
 
-def test_what_goes_wrong_inside_an_answer_is_told_to_nobody(caplog):
+@pytest.mark.parametrize("place", ["answer", "member"])
+def test_what_goes_wrong_on_a_partys_machine_is_told_to_nobody(place, caplog):
     def secret(_):
         raise KeyError("patient 4711")
 
     group = Group(3)
-    grid = OneProcessGrid(group, [fivefold(0), fivefold(1), secret])
+    grid = OneProcessGrid(group, [fivefold(0), fivefold(1), secret if place == "answer" else fivefold(2)])
+    if place == "member":
+        grid._app = client_app(secret)
     heard = []
     grid.pull_messages = lambda ids: heard.extend(found := OneProcessGrid.pull_messages(grid, ids)) or found
     with caplog.at_level(logging.WARNING), pytest.raises(RoundAborted):
         aggregation_over(grid, group).noisy_sum(asking([1, 2, 3]), LAW)
     reasons = [reply.error.reason for reply in heard if reply.has_error()]
-    assert len(reasons) == 1
-    assert "its own log says why" in reasons[0]
-    assert "4711" not in reasons[0]
+    assert reasons
+    assert all("its own log says why" in reason and "4711" not in reason for reason in reasons)
     assert "4711" in caplog.text  # on the party's own machine
 
 
@@ -156,6 +158,39 @@ def test_no_secret_of_a_round_is_kept_after_it():
         memory = context.state["memory"]
         assert isinstance(memory, ConfigRecord)
         assert not any(memory[name] for name in ("mask_key", "envelope_key", "seed"))
+
+
+def test_a_reply_without_an_answer_is_no_answer():
+    group = Group(3, dropouts=1)
+    grid = OneProcessGrid(group, [fivefold(n) for n in range(3)])
+    whole = grid._reply
+
+    def reply(message, context):
+        if context.node_id != 102:
+            return whole(message, context)
+        records = [RecordDict(), RecordDict({"answer": ConfigRecord({"message": "text"})})]
+        return Message(records[len(grid.sent) % 2], reply_to=message)
+
+    grid._reply = reply
+    total = aggregation_over(grid, group, length=1).noisy_sum(asking([10**6]), LAW)
+    assert abs(total[0] - 15 * 10**6) < FAR
+
+
+def test_a_least_squares_fit_by_noisy_sums():
+    """The algorithm runs at the server: it sends theta, the parties answer with gradients on a grid of 2^-20."""
+    rng = np.random.default_rng(5)
+    truth, grid_step = np.array([1.0, -0.5, 0.25]), 2.0**-20
+    rows = [rng.normal(size=(400, 3)) for _ in range(3)]
+
+    def gradient(X):
+        return lambda question: np.rint((X.T @ (X @ (np.frombuffer(question) - truth))) / grid_step).astype(np.int64)
+
+    group, theta = Group(3, colluding=1), np.zeros(3)
+    law = Skellam((0.5 / grid_step / 32) ** 2)
+    aggregation = aggregation_over(OneProcessGrid(group, [gradient(X) for X in rows], law), group)
+    for _ in range(12):
+        theta = theta - 0.7 / 1200 * grid_step * aggregation.noisy_sum(theta.tobytes(), law)
+    np.testing.assert_allclose(theta, truth, atol=0.01)
 
 
 # -- processes on loopback ------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from logging import getLogger
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,9 @@ try:
     from flwr.app import ConfigRecord, Context, Message, RecordDict
     from flwr.clientapp import ClientApp
     from flwr.serverapp import Grid, ServerApp
-except ImportError as error:
+except ImportError:
     raise ImportError(
-        f"thresher.federated.flower needs one more package ({error.name}); run: pip install 'thresher[flower]'"
+        "thresher.federated.flower needs one more package (flwr); run: pip install 'thresher[flower]'"
     ) from None
 
 from thresher.federated.group import Group
@@ -45,6 +45,7 @@ from thresher.skellam import Skellam
 __all__ = ["FlowerAggregation", "Member", "client_app", "server_app"]
 
 Integers = NDArray[np.int64]
+T = TypeVar("T")
 
 ACTION = "secure_sum"
 PATIENCE = 600.0  # seconds that parties have for a stage
@@ -75,7 +76,7 @@ def client_app(member: Callable[[Context], Member]) -> ClientApp:
         asked: Any = message.content["asked"]
         begins = asked["stage"] == Stage.ADVERTISE
         memory = Memory(asked["round"]) if begins else Memory(**context.state["memory"])
-        own = member(context)
+        own = _privately(member, context)
         party = MaskingParty(own.group, own.everybody, own.number, own.identity, memory)
         try:
             answer = party.answer(asked["stage"], asked["message"], lambda: _noisy_answer(own, asked))
@@ -92,12 +93,17 @@ def _noisy_answer(own: Member, asked: Any) -> Integers:
     law = Skellam(asked["variance"])
     if law.variance < own.law.variance:
         raise ValueError(f"variance={law.variance} is less noise than this party insists on: {own.law.variance}")
-    try:
-        vector = own.answer(asked["question"])
-    except Exception:
-        LOG.exception("this party's answer failed")  # on its own machine; Flower tells the server what is raised here
-        raise RuntimeError("this party has no answer: its own log says why") from None
+    vector = _privately(own.answer, asked["question"])
     return vector + law.share(NoiseSource(), own.group.honest, vector.size)
+
+
+def _privately(call: Callable[[Any], T], argument: Any) -> T:
+    """Call the party's own code. Flower sends the text of an error to the server, so only the party's log has it."""
+    try:
+        return call(argument)
+    except Exception:
+        LOG.exception("this party has no answer")
+        raise RuntimeError("this party has no answer: its own log says why") from None
 
 
 def server_app(
@@ -157,12 +163,12 @@ class FlowerAggregation:
         ]
         nodes = {}
         for reply in self._replies(messages):
+            node = reply.metadata.src_node_id
             try:
-                party = server.receive(_answer_in(reply))
+                nodes[server.receive(_answer_in(reply))] = node
             except BadMessage as error:
-                LOG.warning("node %d left round %d: %s", reply.metadata.src_node_id, self._rounds, error.reason)
-            else:
-                nodes[party] = reply.metadata.src_node_id
+                why = reply.error.reason if reply.has_error() else error.reason
+                LOG.warning("node %d left round %d: %s", node, self._rounds, why)
         return nodes
 
     def _replies(self, messages: list[Message]) -> Iterator[Message]:
@@ -178,10 +184,8 @@ class FlowerAggregation:
 
 
 def _answer_in(reply: Message) -> bytes:
-    if reply.has_error():
-        raise BadMessage("content")
-    answer: Any = reply.content["answer"]
-    message = answer["message"]
+    answer: Any = {} if reply.has_error() else reply.content.get("answer", {})
+    message = answer.get("message")
     if not isinstance(message, bytes):
         raise BadMessage("content")
     return message

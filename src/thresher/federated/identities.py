@@ -6,9 +6,7 @@ keeps the server from playing a party: it carries every message and could swap a
 
 from __future__ import annotations
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-
+from thresher.federated.ciphers import Ed25519PrivateKey, Ed25519PublicKey, InvalidSignature
 from thresher.federated.messages import BadMessage
 
 __all__ = ["SIGNATURE_SIZE", "check", "new_identity", "public_identity", "sign"]

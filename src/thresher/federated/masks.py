@@ -10,15 +10,18 @@ import secrets
 from typing import Any
 
 import numpy as np
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
+from thresher.federated.ciphers import (
+    HKDF,
+    SHA256,
+    ChaCha20,
+    ChaCha20Poly1305,
+    Cipher,
+    InvalidTag,
+    X25519PrivateKey,
+    X25519PublicKey,
+)
 from thresher.federated.messages import BadMessage
 
 __all__ = ["KEY_SIZE", "TAG_SIZE", "agree", "fresh_secret", "mask", "pair_mask", "public_key", "seal", "unseal"]
@@ -45,7 +48,7 @@ def agree(private: bytes, public: bytes, purpose: bytes) -> bytes:
         common = X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:  # of small order: the secret would be zero whatever the private key
         raise BadMessage("content") from None
-    return HKDF(hashes.SHA256(), length=KEY_SIZE, salt=None, info=b"thresher " + purpose).derive(common)
+    return HKDF(SHA256(), length=KEY_SIZE, salt=None, info=b"thresher " + purpose).derive(common)
 
 
 def mask(seed: bytes, number: int, length: int) -> Words:
