@@ -175,7 +175,7 @@ def test_parties_that_were_told_different_survivors_do_not_unmask():
     [
         ([0, 1], "too few"),
         ([], "too few"),
-        ([1, 2, 3, 4], "sender"),
+        ([1, 2, 3], "sender"),
         ([0, 1, 2, 9], "sender"),
         ([0, 1, 2, 4], "sender"),
     ],
@@ -229,6 +229,24 @@ def test_parties_that_saw_different_keys_do_not_unmask():
             party.unmask(question(Stage.UNMASK, signatures))
 
 
+def test_parties_of_another_group_do_not_take_part():
+    """Who would tolerate more dropouts would unmask a smaller sum."""
+    study, other = Study(5, dropouts=1), Study(5, dropouts=2)
+    study.play(Stage.ADVERTISE)
+    other.play(Stage.ADVERTISE)
+    with pytest.raises(BadMessage, match="signature"):
+        study.parties[0].share(other.questions[0])
+
+
+def test_envelopes_come_only_from_those_whose_keys_are_known():
+    study = Study(5, dropouts=2)
+    study.play(Stage.ADVERTISE, silent={4})
+    study.play(Stage.SHARE)
+    contents = decode(study.questions[0], Stage.MASK, 1).contents
+    with pytest.raises(BadMessage, match="sender"):
+        study.parties[0].mask(question(Stage.MASK, {**contents, 4: bytes(82)}), study.vectors[0])
+
+
 def test_envelopes_that_were_touched_do_not_open():
     study = Study(3)
     study.play(Stage.ADVERTISE)
@@ -276,6 +294,13 @@ def test_the_server_refuses_answers_that_do_not_fit():
     study.server.close()
     with pytest.raises(BadMessage, match="stage"):
         study.server.receive(first[4])
+
+
+def test_the_server_refuses_a_signature_under_another_list():
+    study = Study(5, dropouts=2).play_until(Stage.CONFIRM)
+    other = study.parties[0].confirm(question(Stage.CONFIRM, dict.fromkeys([0, 1, 2], b"")))
+    with pytest.raises(BadMessage, match="signature"):
+        study.server.receive(other)
 
 
 def test_who_left_cannot_come_back():

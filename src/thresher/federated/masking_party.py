@@ -165,7 +165,7 @@ class MaskingParty:
         return masks.agree(self.memory.envelope_key, public, b"envelope %d %d" % (sender, receiver))
 
     def _survivors_statement(self) -> bytes:
-        return statements.survivors_statement(self._group, self.memory.advertised, self.memory.survivors)
+        return statements.survivors_statement(self.memory.advertised, self.memory.survivors)
 
 
 def _check_vector(vector: Integers, most: int) -> None:

@@ -50,9 +50,7 @@ class MaskingServer:
         if self.stage == Stage.ADVERTISE:
             statements.check_keys(self._group, self._everybody, self._round, sender, contents[sender])
         if self.stage == Stage.CONFIRM:
-            statement = statements.survivors_statement(
-                self._group, self._questions[Stage.SHARE], self._questions[Stage.CONFIRM]
-            )
+            statement = statements.survivors_statement(self._questions[Stage.SHARE], self._questions[Stage.CONFIRM])
             identities.check(self._everybody[sender], contents[sender], statement)
         self._answers[self.stage][sender] = contents
         return sender

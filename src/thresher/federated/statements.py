@@ -33,6 +33,6 @@ def keys_statement(group: Group, round_number: int, party: int, keys: bytes) -> 
     return b"thresher keys" + group.to_bytes() + place + keys
 
 
-def survivors_statement(group: Group, advertised: bytes, survivors: bytes) -> bytes:
-    """Names every fresh key of the round, so that no signature of an earlier round fits."""
-    return b"thresher survivors" + group.to_bytes() + sha256(advertised).digest() + survivors
+def survivors_statement(advertised: bytes, survivors: bytes) -> bytes:
+    """Names every fresh key of the round, so that no signature of another round or group fits."""
+    return b"thresher survivors" + sha256(advertised).digest() + survivors
