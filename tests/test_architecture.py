@@ -107,7 +107,6 @@ NOISELESS = [
     "subsampling",
     "dithered",
     "skellam",
-    "federated",
     "accounting",
     "releases",
     "penalties",
@@ -126,11 +125,21 @@ NOISELESS = [
 ]
 
 
+SECRETS = {"additive.py", "secret_shares.py", "masks.py", "spu_worker.py"}
+
+
 @pytest.mark.parametrize("name", [*NOISELESS, "algorithms", "fitting", "estimators", "certificate"])
 def test_random_bits_come_from_one_place_only(name):
     source = "\n".join(path.read_text() for path in files_of(name))
     assert source
     assert not re.search(r"\b(np|numpy)\.random\b|^\s*(import|from) (random|secrets|randomgen)\b", source, re.MULTILINE)
+
+
+def test_parties_draw_secrets_of_their_own_but_no_noise():
+    """Keys, masks and shares are secrets; coins are the servers' of SPU, which run in an environment of their own."""
+    drawing = r"\b(np|numpy)\.random\b|^\s*(import|from) (random|secrets|randomgen)\b|urandom"
+    found = {path.name for path in files_of("federated") if re.search(drawing, path.read_text(), re.MULTILINE)}
+    assert found == SECRETS
 
 
 def test_torch_draws_random_numbers_for_made_up_inputs_only():
@@ -177,7 +186,8 @@ def test_importing_thresher_does_not_load_heavy_packages():
     """pandas and pyarrow are not listed: scikit-learn loads them itself where they are installed."""
     loaded = run("import sys, thresher; print(*{name.split('.')[0] for name in sys.modules})").stdout.split()
     assert "thresher" in loaded
-    assert not {"dp_accounting", "typer", "rich", "matplotlib", "polars", "torch", "dask", "distributed"} & set(loaded)
+    heavy = {"dp_accounting", "typer", "rich", "matplotlib", "polars", "torch", "dask", "distributed", "flwr"}
+    assert not (heavy | {"cryptography"}) & set(loaded)
 
 
 @pytest.mark.parametrize(
@@ -208,3 +218,18 @@ def test_the_torch_room_says_what_is_missing(package):
     assert outcome.stdout.startswith("Budget"), outcome.stderr
     assert "thresher.torch needs one more package" in outcome.stderr
     assert "pip install 'thresher[torch]'" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [
+        ("skellam_aggregation", "cryptography", "flower"),
+        ("secagg", "cryptography", "flower"),
+        ("flower", "flwr", "flower"),
+    ],
+)
+def test_the_federated_room_says_what_is_missing(module, package, extra):
+    outcome = run(f"import sys; sys.modules[{package!r}] = None; import thresher.federated.{module}")
+    assert outcome.returncode != 0
+    assert f"one more package ({package})" in outcome.stderr
+    assert f"pip install 'thresher[{extra}]'" in outcome.stderr

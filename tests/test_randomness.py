@@ -27,7 +27,7 @@ from scipy import stats
 
 import thresher
 from thresher import randomness
-from thresher.randomness import NoiseSource
+from thresher.randomness import POISSON_TO, NoiseSource, _skellam_log_ratio
 
 FALSE_ALARM = 1e-6
 DRAWS = 20_000
@@ -89,6 +89,68 @@ def test_a_sampler_has_its_scale_and_a_scale_off_by_a_quarter_is_noticed(name, s
 def test_small_rounded_gaussians_have_exactly_the_cell_probabilities_of_the_normal_law(sd, wrong):
     sample = NoiseSource(2).rounded_gaussian(sd, 4 * DRAWS)
     assert fits_rounded_normal(sample, sd * wrong) == (wrong == 1.0)
+
+
+def fits_skellam(sample, variance):
+    """Chi-square: whether whole numbers could be Skellam noise; two tails, cells of 10 expected draws or more."""
+    law = stats.skellam(variance / 2, variance / 2)
+    edge = int(law.isf(20 / len(sample))) - 1
+    tail = law.sf(edge)
+    expected = len(sample) * np.concatenate([[tail], law.pmf(np.arange(-edge, edge + 1)), [tail]])
+    observed = np.bincount(np.clip(sample, -edge - 1, edge + 1) + edge + 1, minlength=len(expected))
+    return stats.chisquare(observed, expected).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("wrong", POWER)
+@pytest.mark.parametrize("sd", [0.7, 2, 5, 30])
+def test_small_skellam_noise_has_exactly_the_chances_of_its_law(sd, wrong):
+    """Poisson numbers of mean 10 and more come from another algorithm than smaller ones: both are here."""
+    sample = NoiseSource(21).skellam(sd**2, 4 * DRAWS)
+    assert sample.dtype == np.int64
+    assert fits_skellam(sample, (sd * wrong) ** 2) == (wrong == 1.0)
+
+
+@pytest.mark.parametrize("wrong", POWER)
+@pytest.mark.parametrize("sd", [300.0, 2.0**10, 2.0**16, 2.0**37])
+def test_large_skellam_noise_is_nearly_normal(sd, wrong):
+    assert fits(NoiseSource(22).skellam(sd**2, DRAWS) / sd, stats.norm(scale=wrong)) == (wrong == 1.0)
+
+
+@pytest.mark.parametrize("variance", [-1.0, 2.0**77, math.nan, math.inf])
+def test_skellam_noise_outside_the_range_of_its_sampler_is_refused(variance):
+    with pytest.raises(ValueError, match="use a coarser grid"):
+        NoiseSource(0).skellam(variance, 1)
+
+
+def test_chances_of_accepting_skellam_noise_are_right():
+    """Against Bessel functions by their recurrence in 50 digits, at the smallest variance that is drawn so."""
+    mpmath.mp.dps = 50
+    variance = int(POISSON_TO) + 1
+    sd = math.ceil(math.sqrt(variance)) + 1
+    wanted = [0, 1, sd // 2, sd, 3 * sd, 6 * sd]
+    above, here, bessel = mpmath.mpf(0), mpmath.mpf(1), {}
+    for x in range(30 * sd, 0, -1):
+        above, here = here, above + 2 * mpmath.mpf(x) / variance * here
+        bessel[x - 1] = here
+    half = mpmath.mpf(1) / 2
+    exact = [
+        mpmath.log(bessel[x] / bessel[0]) - mpmath.log(mpmath.ncdf((half - x) / sd) - mpmath.ncdf((-half - x) / sd))
+        for x in wanted
+    ]
+    found = _skellam_log_ratio(np.array(wanted), float(variance), sd)
+    np.testing.assert_allclose(found - found[0], [float(log - exact[0]) for log in exact], atol=3e-10)
+    assert np.all(found < 0)
+
+
+@pytest.mark.parametrize("wrong", POWER)
+def test_skellam_noise_above_the_poisson_range_has_the_chances_of_its_law(wrong):
+    sd = 2.0**8 + 1
+    assert fits_skellam(NoiseSource(24).skellam(sd**2, 16 * DRAWS), (sd * wrong) ** 2) == (wrong == 1.0)
+
+
+def test_the_sum_of_skellam_noises_is_skellam_noise():
+    source = NoiseSource(23)
+    assert fits_skellam(sum(source.skellam(3.0, 4 * DRAWS) for _ in range(5)), 15.0)
 
 
 @pytest.mark.parametrize("sd", [2**10 + 1, 2**40 - 87, 2**40])
@@ -507,6 +569,7 @@ DRAW = {
     "gumbel": lambda source: source.gumbel(1.0, 4),
     "l2_laplace": lambda source: source.l2_laplace(1.0, 4),
     "rounded_gaussian": lambda source: source.rounded_gaussian(2**40, 4),
+    "skellam": lambda source: source.skellam(2.0**32, 4),
 }
 each_draw = pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
 
@@ -599,8 +662,11 @@ def test_no_state_shows_when_a_source_is_printed():
 
 PACKAGE = Path(thresher.__file__).parent
 # datasets.py makes synthetic data and auxiliary.py public rows, neither sees private rows; audit/attacks.py chooses
-# which rows of an attacker's pool are members, audit/one_run.py makes canaries
-MAY_DRAW = {"randomness.py", "datasets.py", "auxiliary.py", "audit/attacks.py", "audit/one_run.py"}
+# which rows of an attacker's pool are members, audit/one_run.py makes canaries; the two of federated/ make keys
+MAY_DRAW = {
+    "randomness.py", "datasets.py", "auxiliary.py", "audit/attacks.py", "audit/one_run.py",
+    "federated/masks.py", "federated/secret_shares.py",
+}  # fmt: skip
 RANDOM_MODULES = {"random", "secrets", "randomgen", "numpy.random"}
 
 

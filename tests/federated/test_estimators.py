@@ -94,6 +94,29 @@ def test_dense_models_of_every_protocol(rows, algorithm):
     assert classes.score(X, labels) > 0.6
 
 
+@pytest.mark.parametrize(("aggregation", "package"), [("mpyc", "mpyc"), ("skellam", "cryptography")])
+def test_real_back_ends_give_the_same_kind_of_model(rows, aggregation, package):
+    pytest.importorskip(package)
+    X, y, _ = rows
+    model = regressor(
+        aggregation=aggregation, algorithm=DPIGHT(iterations=3), epsilon=8.0, random_state=None
+    ).fit(split(X, y))  # fmt: skip
+    assert set(model.support_) == {3, 7}
+    certificate = model.certificate_
+    assert certificate.verify()
+    assert (certificate.grade, certificate.epsilon) == ("proved", 8.0)
+    noise = "skellam" if aggregation == "skellam" else "dithered binomial"
+    assert certificate.releases[0]["noise"] == noise
+    assert certificate.trust["model"].startswith("federated")
+    assert "part" in certificate.randomness
+
+
+def test_noise_that_nobody_knows_cannot_be_repeated(rows):
+    X, y, _ = rows
+    with pytest.raises(ValueError, match="random_state=0 with aggregation='mpyc'"):
+        regressor(aggregation="mpyc").fit(split(X, y))
+
+
 def test_it_is_the_central_model_at_the_same_noise(rows):
     """60 models of parties and 60 of a curator whose Gaussian noise has the joint noise's sd: a two-sample test of each
     of two coefficients, which fails once in 10^5 runs if the laws agree, as they nearly do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -64,3 +65,8 @@ def dithered_binomial(noise: NoiseSource, law: DitheredBinomial, size: int) -> I
         draws += noise.uniform_integers(2**law.dither, size)
     draws -= law.offset
     return draws
+
+
+def skellam_share(noise: NoiseSource, law: Skellam, honest: int, size: int) -> Integers:
+    """One party's part of ``law``: those of so many ``honest`` parties add up to it."""
+    return noise.skellam(math.nextafter(law.variance / honest, math.inf), size)

@@ -58,7 +58,11 @@ class _FederatedModel(LinearModel):
         return joint(plan, self.aggregation) if self._protocol().noise == "joint" else replace(plan, trust="parties")
 
     def _told(self, plan: Plan, X: DataSets) -> Plan:
-        return replace(plan, notes=(*plan.notes, sizes_note(X.sizes)))
+        notes = [sizes_note(X.sizes)]
+        if plan.trust == "skellam":
+            left = minority(len(X.sizes))
+            notes.append(f"the noise that is paid for is there even if {left} of the parties tell the server theirs")
+        return replace(plan, notes=(*plan.notes, *notes))
 
     def _vault(self) -> Callable[..., FederatedVault]:
         def opened(X: DataSets, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None]) -> FederatedVault:
@@ -77,6 +81,10 @@ class _FederatedModel(LinearModel):
                 f"random_state={self.random_state!r} with aggregation={self.aggregation!r}: the parties draw the noise "
                 "together and nobody can repeat it; leave it None, or use 'reference'"
             )
+        if self.aggregation == "skellam":
+            from thresher.federated.skellam_aggregation import SkellamAggregation
+
+            return SkellamAggregation(parties, colluding=minority(parties))
         if self.aggregation == "mpyc":
             from thresher.federated.mpyc import MPyCAggregation
 
@@ -104,6 +112,11 @@ class _FederatedModel(LinearModel):
             blocks.append(X)
             targets.append(y)
         return DataSets(blocks), targets
+
+
+def minority(parties: int) -> int:
+    """The most that are fewer than half."""
+    return (parties - 1) // 2
 
 
 @contextmanager
