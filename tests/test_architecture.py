@@ -125,7 +125,7 @@ NOISELESS = [
 ]
 
 
-SECRETS = {"additive.py", "secret_shares.py", "masks.py", "spu_worker.py"}
+SECRETS = {"additive.py", "secret_shares.py", "masks.py", "spu_worker.py", "table.py"}
 
 
 @pytest.mark.parametrize("name", [*NOISELESS, "algorithms", "fitting", "estimators", "certificate"])

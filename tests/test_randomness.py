@@ -665,7 +665,8 @@ PACKAGE = Path(thresher.__file__).parent
 # which rows of an attacker's pool are members, audit/one_run.py makes canaries; the two of federated/ make keys
 MAY_DRAW = {
     "randomness.py", "datasets.py", "auxiliary.py", "audit/attacks.py", "audit/one_run.py",
-    "federated/masks.py", "federated/secret_shares.py",
+    "federated/masks.py", "federated/secret_shares.py", "federated/additive.py",
+    "federated/mpyc_worker/table.py", "federated/spu_worker.py",
 }  # fmt: skip
 RANDOM_MODULES = {"random", "secrets", "randomgen", "numpy.random"}
 

@@ -84,9 +84,9 @@ def test_parties_on_this_machine_need_no_tls():
         (3, HERE, "me=3"),
         (0, [*HERE[:2], HERE[0]], "must differ"),
         (0, [*HERE[:2], ("127.0.0.1", 0)], "a host and a port"),
-        (0, AWAY, r"'192.0.2.1', which is not this machine: give tls"),
-        (0, [*HERE[:2], ("hospital.example", 7002)], "give tls"),
-        (0, [*HERE[:2], ("0.0.0.0", 7002)], "give tls"),  # noqa: S104
+        (0, AWAY, r"'192.0.2.1', which is not this machine: give --certificate"),
+        (0, [*HERE[:2], ("hospital.example", 7002)], "give --certificate"),
+        (0, [*HERE[:2], ("0.0.0.0", 7002)], "give --certificate"),  # noqa: S104
     ],
 )
 def test_seats_that_cannot_be(me, addresses, message):

@@ -256,7 +256,7 @@ def test_only_the_address_that_was_given_is_listened_at():
 
 
 def test_parties_elsewhere_need_tls():
-    with pytest.raises(ValueError, match="not this machine: give tls"):
+    with pytest.raises(ValueError, match="not this machine: give --certificate"):
         MPyCParty(0, [("127.0.0.1", 7000), ("127.0.0.1", 7001), ("192.0.2.1", 7002)])
     with pytest.raises(ValueError, match="timeout=0"):
         MPyCParty(0, addresses_of(3), timeout=0)
