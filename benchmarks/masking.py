@@ -1,6 +1,6 @@
 """What a secure sum by masking costs each party and the server: seconds of one core, and bytes, for one round.
 
-Run: ./dev run python benchmarks/masking.py
+Run: ./dev federated masks
 """
 
 from __future__ import annotations
