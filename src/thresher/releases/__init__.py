@@ -27,7 +27,7 @@ from thresher.releases.central import (
     PerturbedMinimiser,
     PrintedLabels,
 )
-from thresher.releases.federated import BinomialGradient, BinomialMinimiser, BinomialRelease
+from thresher.releases.federated import BinomialGradient, BinomialMinimiser, BinomialRelease, PrintedGradient
 from thresher.releases.filters import ZCDPFilter
 from thresher.releases.local import (
     ClassReport,
@@ -63,6 +63,7 @@ __all__ = [
     "LaplaceVertex",
     "PerturbedMinimiser",
     "PiecewiseReport",
+    "PrintedGradient",
     "PrintedLabels",
     "Release",
     "SampledGradient",
@@ -82,7 +83,7 @@ _KINDS: dict[str, type[Release]] = {
         GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram,
         GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
         GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, GumbelStep, LaplaceVertex, ExactRelease,
-        SampledGradient, SampledMomentum, ZCDPFilter, BinomialGradient, BinomialMinimiser,
+        SampledGradient, SampledMomentum, ZCDPFilter, BinomialGradient, BinomialMinimiser, PrintedGradient,
         SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport,
     )
 }  # fmt: skip

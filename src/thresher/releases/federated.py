@@ -13,7 +13,7 @@ from thresher.budget import Budget, is_whole
 from thresher.dithered import DitheredBinomial
 from thresher.releases.base import Release, check_multiplier
 
-__all__ = ["BinomialGradient", "BinomialMinimiser", "BinomialRelease"]
+__all__ = ["BinomialGradient", "BinomialMinimiser", "BinomialRelease", "PrintedGradient"]
 
 ROUNDING = 160  # grid steps of the sensitivity for every unit that rounding may add to it: 0.6 % more noise
 COINS = ((0.2, 256), (0.5, 1024), (math.inf, 4096))  # by shift over sd: a larger one needs longer tails
@@ -121,3 +121,39 @@ class BinomialMinimiser(BinomialRelease):
     """
 
     question: ClassVar[str] = "minimiser"
+
+
+@dataclass(frozen=True)
+class PrintedGradient(Release):
+    """(1/n) (sum_i g_i + b) + v: gradients of an objective with a linear term, as Rajkumar and Agarwal (2012) are run
+    in the thesis (6.4), with ||g_i||_2 <= clip.
+
+    b ~ N(0, (tilt * clip)^2 I) is drawn once, v has independent Laplace(laplace * clip / n) coordinates every time. The
+    epsilon claimed is spent in every round, and in each of them not that one but up to sqrt(dimension) of it (erratum
+    E-22); so this is not priced, and only a printed plan can hold it.
+    """
+
+    tilt: float
+    laplace: float
+    question: ClassVar[str] = "printed gradient"
+    noise: ClassVar[str] = "laplace, and gaussian in the objective"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier("tilt", self.tilt)
+        check_multiplier("laplace", self.laplace)
+
+    @classmethod
+    def printed(cls, budget: Budget, times: int) -> Self:
+        """2 sqrt(2 log(1.25/delta)) / epsilon and 2 / epsilon, for replaced rows; half as much for added ones."""
+        if not budget.private:
+            return cls(times, 0.0, 0.0)
+        per_round = budget.adjacency.contributions / budget.epsilon
+        return cls(times, per_round * math.sqrt(2 * math.log(1.25 / budget.delta)), per_round)
+
+    @property
+    def multiplier(self) -> float:
+        return 0.0  # there is no price it could be relative to
+
+    def cost(self) -> Cost:
+        return Cost.unbounded()
