@@ -54,8 +54,7 @@ def kddcup99(folder: Path) -> Rows:
     bounds = [KDD_BOUNDS.get(str(name), 1.0) for name in data["num_names"]]
     numbers = np.log1p(data["X_num_train"]) / np.log1p(bounds)
     X = unit_rows(np.hstack([numbers, *one_hot(data, "X_cat_train")]))
-    parts = train_test_split(X, data["y_train"] == 1, train_size=50_000, test_size=20_000, random_state=0)
-    return Rows(*(np.asarray(part, dtype=np.float64) for part in parts))
+    return _split(X, np.asarray(data["y_train"] == 1, dtype=np.float64), regression=False)
 
 
 def adult(folder: Path) -> Rows:
@@ -81,8 +80,7 @@ def diabetes130(folder: Path) -> Rows:
     X = sparse.csr_array(sparse.load_npz(folder / "diabetes130.npz"))[first][:, kept].toarray()
     middle = (1 + LONGEST_STAY) / 2
     y = (data["time_in_hospital"][first] - middle) / (LONGEST_STAY - middle)
-    parts = train_test_split(unit_rows(X), y, train_size=50_000, test_size=20_000, random_state=0)
-    return Rows(*(np.asarray(part, dtype=np.float64) for part in parts), regression=True)
+    return _split(unit_rows(X), np.asarray(y, dtype=np.float64), regression=True)
 
 
 SETS = {"KDDCup99": kddcup99, "Adult": adult, "diabetes130": diabetes130}
@@ -95,4 +93,11 @@ def one_hot(data: Any, table: str) -> list[Floats]:
 
 
 def unit_rows(X: Floats) -> Floats:
-    return X / np.linalg.norm(X, axis=1, keepdims=True)
+    rows: Floats = X / np.linalg.norm(X, axis=1, keepdims=True)
+    return rows
+
+
+def _split(X: Floats, y: Floats, regression: bool) -> Rows:
+    """50,000 rows to fit and 20,000 to score, drawn alike."""
+    X, X_test, y, y_test = train_test_split(X, y, train_size=50_000, test_size=20_000, random_state=0)
+    return Rows(X, X_test, y, y_test, regression)
