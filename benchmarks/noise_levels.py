@@ -132,6 +132,11 @@ def main() -> None:
         found = [answers(column, delta) for column in COLUMNS.values()]
         row(f"**sound sd** at delta {delta:g}", *(f"**{in_thousandths(scale)}**" for _, scale in found))
         row(f"sd of {DRAWS} draws of it", *(in_thousandths(noise.std()) for noise, _ in found))
+    print(
+        "\nLocal Obj P: of the linear term in the objective, the mean of all parties'; the model's noise is that over "
+        f"lambda. What its printed noise costs is without the curvature's log(1 + 1/(4 n lambda)) = "
+        f"{math.log1p(1 / (4 * EACH * RIDGE)):.3g}."
+    )
 
 
 if __name__ == "__main__":
