@@ -38,7 +38,7 @@ def plot(data: str, points: Sequence[Any], error: str, folder: Path) -> None:
     lines = [panels[0, 0].plot([], [], f"C{at}", label=method)[0] for at, method in enumerate(methods)]
     lines += [panels[0, 0].plot([], [], f"k{style}", label=f"delta {delta:g}")[0] for delta, style in STYLES.items()]
     figure.legend(handles=lines, loc="outside lower center", ncols=5, fontsize="small")
-    figure.suptitle(f"{data}, epsilon .5: below or above the panel is off the plot")
+    figure.suptitle(f"{data}, epsilon .5; lines that are missing lie above the panel")
     for kind in ("png", "svg"):
         figure.savefig(folder / f"federated_{data}.{kind}", dpi=120)
 
