@@ -50,6 +50,7 @@ class Method(NamedTuple):
 
 
 def step(problem: Problem, sd: float) -> float:
+    """The public rule, for gradients whose noise has this sd."""
     halving = math.log(2) / (problem.penalty.curvature * ROUNDS)
     return min(halving, DPGD(momentum=MOMENTUM)._step(problem, ROUNDS, sd))
 
