@@ -3,8 +3,8 @@
 Every method gets the same budget but Rajkumar and Agarwal, whose every round takes it whole. Gradient methods run 100
 rounds with momentum .8 and hand over the mean of the last quarter. Their step is a public rule: that with which the
 ridge alone would halve theta, log 2 / (lambda rounds), unless stability or the method's own noise (DP-GD's rule) asks
-for a shorter one. The rule was chosen after a look at the gaps of a few steps and rounds on these very sets; on KDDCup99
-and Adult .5 to .8 in place of log 2 would do as well.
+for a shorter one. The rule was chosen after a look at the gaps of a few steps and rounds on these very sets; on
+KDDCup99 and Adult .5 to .8 in place of log 2 would do as well.
 """
 
 from __future__ import annotations
