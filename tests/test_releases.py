@@ -40,6 +40,7 @@ from thresher.releases import (
     LaplaceVertex,
     PerturbedMinimiser,
     PiecewiseReport,
+    PrintedGradient,
     PrintedLabels,
     Release,
     SampledGradient,
@@ -83,6 +84,7 @@ ONE_OF_EACH = [
     PerturbedMinimiser(times=1, sd_per_sensitivity=2.5, curvature_ratio=0.1, sd_per_tolerance=30.0),
     L2LaplaceMinimiser(times=2, epsilon=0.7),
     PrintedLabels(times=1, sd=0.3),
+    PrintedGradient(times=3, tilt=15.0, laplace=4.0),
     ExactRelease(times=1, question="gradient"),
     *SAMPLED,
     ZCDPFilter(times=1, rho=0.3),
@@ -168,7 +170,17 @@ def test_a_filter_is_one_cap_priced_in_zcdp():
 
 def test_multipliers_are_noise_scale_over_sensitivity():
     central = ONE_OF_EACH[: -len(REPORTS)]
-    assert [release.multiplier for release in central] == [*[2.5] * 14, 1 / 0.7, 0.0, 0.0, 2.5, 2.5, 0.0, *[2.5] * 4]
+    assert [release.multiplier for release in central] == [
+        *[2.5] * 14,
+        1 / 0.7,
+        0.0,
+        0.0,
+        0.0,
+        2.5,
+        2.5,
+        0.0,
+        *[2.5] * 4,
+    ]
 
 
 @pytest.mark.parametrize("release", REPORTS, ids=lambda release: type(release).__name__)
@@ -305,6 +317,7 @@ def test_each_release_names_its_question_and_its_noise():
         ("perturbed minimiser", "gaussian in the objective"),
         ("minimiser", "l2-laplace"),
         ("printed labels", "gaussian"),
+        ("printed gradient", "laplace, and gaussian in the objective"),
         ("gradient", "none"),
         ("sampled gradient", "gaussian"),
         ("sampled momentum", "gaussian"),
@@ -531,6 +544,16 @@ def test_a_perturbed_minimiser_without_one_of_its_noises_has_no_finite_price(fie
 def test_a_perturbed_minimiser_with_a_bad_field_is_refused_by_name(field, value):
     with pytest.raises(ValueError, match=f"{field}="):
         dataclasses.replace(PERTURBED, **{field: value})
+
+
+def test_gradients_as_printed_have_no_price_whatever_their_noise():
+    printed = PrintedGradient.printed(Budget(0.5, 1e-3), times=7)
+    assert (printed.tilt, printed.laplace) == pytest.approx((2 * math.sqrt(2 * math.log(1250)) / 0.5, 4.0))
+    assert printed.cost() == Cost.unbounded()
+    assert PrintedGradient.printed(Budget(math.inf, 1e-3), 1) == PrintedGradient(1, 0.0, 0.0)
+    for field in ("tilt", "laplace"):
+        with pytest.raises(ValueError, match=f"{field}=-1.0"):
+            dataclasses.replace(printed, **{field: -1.0})
 
 
 def test_labels_as_printed_have_no_price_whatever_their_noise():

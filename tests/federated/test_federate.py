@@ -217,7 +217,7 @@ def first_parts(task, data):
     plan, noise, heard = task.plan, NoiseSource(), Overheard()
     rows = [_rows(task, task.model(), file, most) for file, most in zip(data, ROWS, strict=True)]
     parties = parties_of(DataSets([X for X, _ in rows]), np.concatenate([y for _, y in rows]), plan, noise, ROWS)
-    with GatheredVault(parties, heard, plan, noise) as vault:
+    with GatheredVault(parties, ROWS, heard, plan, noise) as vault:
         vault.gradient(plan.problem.origin(), plan.releases[0], plan.settings["clip"])
     return heard.parts[0]
 

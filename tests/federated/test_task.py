@@ -98,7 +98,7 @@ def test_rounds_are_those_asked_for(tmp_path):
         (("target_bound = [0.0, 30.0]", "classes = [0, 1]\ntarget_bound = [0.0, 30.0]"), "classes=.* is not a setting"),
         (('task = "regression"', 'task = "classification"'), "classes is missing"),
         (("sparsity = 3", 'sparsity = 3\nalgorithm = "pursuit"'), "algorithm='pursuit' must be one of 'dp-ight'"),
-        (("sparsity = 3", 'algorithm = "local-grad-p"'), "needs no secure aggregation"),
+        (("sparsity = 3", 'algorithm = "local-grad-p"'), "is a baseline"),
         (("[[party]]", "[[party]"), "cannot be read"),
     ],
 )

@@ -42,7 +42,7 @@ def vault_of(X, y, release, noise=None, aggregation=None, adjacency=Adjacency.RE
     plan = Plan("test", problem_of(**changes), Budget(1e9, 1e-6, adjacency), (release,))
     data = DataSets(np.split(X, np.cumsum(SIZES)[:-1]) if not sparse.issparse(X) else _split(X))
     parties = parties_of(data, y, plan, noise, SIZES)
-    return GatheredVault(parties, aggregation or ReferenceAggregation(noise), plan, noise)
+    return GatheredVault(parties, SIZES, aggregation or ReferenceAggregation(noise), plan, noise)
 
 
 def _split(X):

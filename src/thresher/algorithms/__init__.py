@@ -18,11 +18,13 @@ from thresher.algorithms.label_lasso import LabelLasso
 from thresher.algorithms.label_ldp_iht import LabelLDPIHT
 from thresher.algorithms.ldp_iht import LDPIHT
 from thresher.algorithms.noisy_frank_wolfe import NoisyFrankWolfe
+from thresher.algorithms.objective_perturbation import ObjectivePerturbation
 from thresher.algorithms.one_vs_rest import OneVsRest
 from thresher.algorithms.output_perturbation import OutputPerturbation
 from thresher.algorithms.peeling import Peeling
 from thresher.algorithms.protocol import Algorithm, LocalAlgorithm
 from thresher.algorithms.pursuit import Pursuit
+from thresher.algorithms.rajkumar_agarwal import RajkumarAgarwal
 from thresher.algorithms.rrpsgd import RRPSGD
 from thresher.algorithms.stochastic import Stochastic
 from thresher.algorithms.two_stage import TwoStage
@@ -52,9 +54,11 @@ __all__ = [
     "LabelLasso",
     "LocalAlgorithm",
     "NoisyFrankWolfe",
+    "ObjectivePerturbation",
     "OutputPerturbation",
     "Peeling",
     "Pursuit",
+    "RajkumarAgarwal",
     "TwoStage",
     "resolve",
     "resolve_erm",

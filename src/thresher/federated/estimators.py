@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from thresher.algorithms.protocol import Algorithm
 from thresher.federated.aggregation import Aggregation, ReferenceAggregation
 from thresher.federated.parties import DataSets
-from thresher.federated.plans import joint, sizes_note
-from thresher.federated.protocols import DENSE, SPARSE, Protocol, protocol_of
-from thresher.federated.vault import FederatedVault, GatheredVault, SeparateVault, parties_of
+from thresher.federated.plans import for_the_smallest, joint, sizes_note
+from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protocol_of
+from thresher.federated.vault import FederatedVault, GatheredVault, parties_of
 from thresher.models import ClassifierModel, LinearModel, RegressorModel, Target
 from thresher.penalties import Penalty
 from thresher.plan import Plan
@@ -55,9 +55,12 @@ class _FederatedModel(LinearModel):
                 f"aggregation={self.aggregation!r} must be one of {', '.join(map(repr, get_args(Backend)))}"
             )
         plan = super()._plan(n_samples, n_features, outputs)
-        return joint(plan, self.aggregation) if self._protocol().noise == "joint" else replace(plan, trust="parties")
+        if self._protocol().joint:
+            return joint(plan, self.aggregation)
+        return replace(plan, trust="parties" if self._protocol().noise == "separate" else "reference")
 
     def _told(self, plan: Plan, X: DataSets) -> Plan:
+        plan = for_the_smallest(plan, self._algorithm(plan.problem.outputs), X.sizes)
         notes = [sizes_note(X.sizes)]
         if plan.trust == "skellam":
             left = minority(len(X.sizes))
@@ -67,9 +70,10 @@ class _FederatedModel(LinearModel):
     def _vault(self) -> Callable[..., FederatedVault]:
         def opened(X: DataSets, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None]) -> FederatedVault:
             parties = parties_of(X, y, plan, noise, X.sizes)
-            if self._protocol().noise == "separate":
-                return SeparateVault(parties, plan, noise, watch)
-            return GatheredVault(parties, self._aggregation(len(parties), noise), plan, noise, watch)
+            kind = VAULTS[self._protocol().noise]
+            if issubclass(kind, GatheredVault):
+                return kind(parties, X.sizes, self._aggregation(len(parties), noise), plan, noise, watch)
+            return kind(parties, plan, noise, watch)
 
         return opened
 
@@ -247,7 +251,11 @@ class FederatedERMClassifier(_Dense, _FederatedClassifier):
 
     algorithm : str or instance
         "mpc-grad-p" (gradient descent with joint noise), "mpc-out-p" (the parties' own minimisers, averaged, with joint
-        noise); the baselines "local-grad-p" and "local-out-p" have each party add noise of its own.
+        noise). Baselines where each party adds noise of its own: "local-grad-p", "local-out-p" and "local-obj-p"
+        (noise in each party's objective; its ridge is at least what epsilon asks of the smallest party, whose size
+        ``fit`` learns and ``plan`` does not know). "pathak" is "mpc-out-p" with the joint noise of the smallest party
+        alone, m times more than needed. "rajkumar-agarwal" spends epsilon in every round: its certificate has the grade
+        "printed" and no epsilon.
     aggregation : "reference", "mpyc", "spu" or "skellam"
         As of :class:`FederatedSparseRegressor`.
     """

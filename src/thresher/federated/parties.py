@@ -57,6 +57,12 @@ class Party(CentralVault):
         theta, _ = self._certified_minimiser(engine, self._limits(clip), clip, ridge, self.problem.row_norm)
         return whole_steps(weight * theta, grid)
 
+    def printed_part(self, theta: Floats, release: Release, clip: float, weight: float) -> Floats:
+        """What :meth:`gradient_part` gives, without a grid: for a release that promises nothing."""
+        engine = self._charge("printed gradient", release, clip, theta)
+        mean = self._mean_gradient(engine, self._margins(engine, theta), self._limits(clip))
+        return weight * self.problem.stacked(mean)
+
 
 def whole_steps(value: Floats, grid: float) -> Integers:
     """``value`` on the grid, each coordinate off by at most half a step and a round-off."""

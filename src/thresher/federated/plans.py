@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from thresher.algorithms.protocol import Algorithm
 from thresher.plan import Plan
 from thresher.releases import (
     BinomialGradient,
@@ -12,12 +13,13 @@ from thresher.releases import (
     GaussianGradient,
     GaussianMinimiser,
     JointRelease,
+    PerturbedMinimiser,
     SkellamGradient,
     SkellamMinimiser,
 )
 from thresher.trust import Trust
 
-__all__ = ["joint", "sizes_note"]
+__all__ = ["for_the_smallest", "joint", "sizes_note"]
 
 JOINTLY: Mapping[type, tuple[type[JointRelease], type[JointRelease]]] = {
     GaussianGradient: (BinomialGradient, SkellamGradient),
@@ -39,6 +41,18 @@ def joint(plan: Plan, trust: Trust) -> Plan:
     kind = JOINTLY[type(release)][trust == "skellam"]
     shared = kind.calibrated(plan.budget, release.times, plan.problem.dimension)
     return replace(plan, releases=(shared,), trust=trust)
+
+
+def for_the_smallest(plan: Plan, algorithm: Algorithm, sizes: Sequence[int]) -> Plan:
+    """``plan`` whose objective perturbation holds for each of parties that have so many rows.
+
+    The fewer rows, the more of epsilon the curvature of one takes (erratum E-27): what the smallest party pays for
+    holds for the others. Other releases cost the same however many rows there are.
+    """
+    if not any(isinstance(release, PerturbedMinimiser) for release in plan.releases):
+        return plan
+    smallest = algorithm.plan(replace(plan.problem, n=min(sizes)), plan.budget)
+    return replace(plan, releases=smallest.releases, settings=smallest.settings)
 
 
 def sizes_note(sizes: Sequence[int]) -> str:

@@ -5,13 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from thresher.algorithms import DPGD, DPIGHT, NoisyFrankWolfe, OutputPerturbation
+from thresher.algorithms import (
+    DPGD,
+    DPIGHT,
+    NoisyFrankWolfe,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    RajkumarAgarwal,
+)
 from thresher.algorithms.protocol import Algorithm
+from thresher.federated.baselines import PathakVault, PrintedVault
+from thresher.federated.vault import FederatedVault, GatheredVault, SeparateVault
 
-__all__ = ["DENSE", "SPARSE", "Protocol", "protocol_of"]
+__all__ = ["DENSE", "SPARSE", "VAULTS", "Protocol", "protocol_of"]
 
-Noise = Literal["joint", "separate"]
-"""One copy inside the secure aggregation, or one by each party."""
+Noise = Literal["joint", "smallest", "separate", "printed"]
+"""One copy inside the secure aggregation, as much as all rows need or as much as the smallest party's; one by each
+party; or as a paper prints it."""
+
+VAULTS: Mapping[Noise, type[FederatedVault]] = {
+    "joint": GatheredVault,
+    "smallest": PathakVault,
+    "separate": SeparateVault,
+    "printed": PrintedVault,
+}
+"""Who answers."""
 
 
 class Protocol(NamedTuple):
@@ -19,6 +37,11 @@ class Protocol(NamedTuple):
 
     algorithm: Callable[[float | None, int | None], Algorithm]
     noise: Noise
+
+    @property
+    def joint(self) -> bool:
+        """Whether a secure aggregation draws the noise."""
+        return issubclass(VAULTS[self.noise], GatheredVault)
 
 
 SPARSE: Mapping[str, Protocol] = {
@@ -32,6 +55,9 @@ DENSE: Mapping[str, Protocol] = {
     "mpc-out-p": Protocol(lambda ridge, rounds: OutputPerturbation(ridge=ridge), "joint"),
     "local-grad-p": Protocol(lambda ridge, rounds: DPGD(passes=rounds), "separate"),
     "local-out-p": Protocol(lambda ridge, rounds: OutputPerturbation(ridge=ridge), "separate"),
+    "local-obj-p": Protocol(lambda ridge, rounds: ObjectivePerturbation(ridge=ridge), "separate"),
+    "pathak": Protocol(lambda ridge, rounds: OutputPerturbation(ridge=ridge), "smallest"),
+    "rajkumar-agarwal": Protocol(lambda ridge, rounds: RajkumarAgarwal(), "printed"),
 }
 
 

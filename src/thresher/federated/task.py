@@ -127,11 +127,10 @@ class Task:
 
     @cached_property
     def plan(self) -> Plan:
-        plan: Plan = self.model().plan(self.rows, self.width)
-        if plan.trust != "mpyc":
-            raise ValueError(
-                f"algorithm={self.settings['algorithm']!r} needs no secure aggregation; simulate it instead"
-            )
+        model = self.model()
+        if model._protocol().noise != "joint":
+            raise ValueError(f"algorithm={self.settings['algorithm']!r} is a baseline; simulate it instead")
+        plan: Plan = model.plan(self.rows, self.width)
         told = ", ".join(map(str, self.sizes))
         note = f"{len(self.sizes)} parties, which hold at most {told} rows: these bounds are public"
         return replace(plan, notes=(*plan.notes, note))

@@ -153,8 +153,10 @@ class JointVault(FederatedVault):
 class GatheredVault(JointVault):
     """A joint vault whose parties are all in this process."""
 
-    def __init__(self, parties: Sequence[Party], aggregation: Aggregation, *plan_noise_watch: Any) -> None:
-        super().__init__(parties, [party.problem.n for party in parties], *plan_noise_watch)
+    def __init__(
+        self, parties: Sequence[Party], sizes: Sequence[int], aggregation: Aggregation, *plan_noise_watch: Any
+    ) -> None:
+        super().__init__(parties, sizes, *plan_noise_watch)
         self._aggregation = aggregation
 
     @property

@@ -32,6 +32,7 @@ from thresher.releases.federated import (
     BinomialMinimiser,
     BinomialRelease,
     JointRelease,
+    PrintedGradient,
     SkellamGradient,
     SkellamMinimiser,
     SkellamRelease,
@@ -72,6 +73,7 @@ __all__ = [
     "LaplaceVertex",
     "PerturbedMinimiser",
     "PiecewiseReport",
+    "PrintedGradient",
     "PrintedLabels",
     "Release",
     "SampledGradient",
@@ -95,7 +97,7 @@ _KINDS: dict[str, type[Release]] = {
         GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
         GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, GumbelStep, LaplaceVertex, ExactRelease,
         SampledGradient, SampledMomentum, ZCDPFilter,
-        BinomialGradient, BinomialMinimiser, SkellamGradient, SkellamMinimiser,
+        BinomialGradient, BinomialMinimiser, SkellamGradient, SkellamMinimiser, PrintedGradient,
         SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport,
     )
 }  # fmt: skip

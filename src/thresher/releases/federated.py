@@ -19,6 +19,7 @@ __all__ = [
     "BinomialMinimiser",
     "BinomialRelease",
     "JointRelease",
+    "PrintedGradient",
     "SkellamGradient",
     "SkellamMinimiser",
     "SkellamRelease",
@@ -197,3 +198,39 @@ class SkellamMinimiser(SkellamRelease):
     """As :class:`BinomialMinimiser`, with noise of which each party adds a share."""
 
     question: ClassVar[str] = "minimiser"
+
+
+@dataclass(frozen=True)
+class PrintedGradient(Release):
+    """(1/n) (sum_i g_i + b) + v: gradients of an objective with a linear term, as Rajkumar and Agarwal (2012) are run
+    in the thesis (6.4), with ||g_i||_2 <= clip.
+
+    b ~ N(0, (tilt * clip)^2 I) is drawn once, v has independent Laplace(laplace * clip / n) coordinates every time. The
+    epsilon claimed is spent in every round, and in each of them not that one but up to sqrt(dimension) of it (erratum
+    E-22); so this is not priced, and only a printed plan can hold it.
+    """
+
+    tilt: float
+    laplace: float
+    question: ClassVar[str] = "printed gradient"
+    noise: ClassVar[str] = "laplace, and gaussian in the objective"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier("tilt", self.tilt)
+        check_multiplier("laplace", self.laplace)
+
+    @classmethod
+    def printed(cls, budget: Budget, times: int) -> Self:
+        """2 sqrt(2 log(1.25/delta)) / epsilon and 2 / epsilon, for replaced rows; half as much for added ones."""
+        if not budget.private:
+            return cls(times, 0.0, 0.0)
+        per_round = budget.adjacency.contributions / budget.epsilon
+        return cls(times, per_round * math.sqrt(2 * math.log(1.25 / budget.delta)), per_round)
+
+    @property
+    def multiplier(self) -> float:
+        return 0.0  # there is no price it could be relative to
+
+    def cost(self) -> Cost:
+        return Cost.unbounded()

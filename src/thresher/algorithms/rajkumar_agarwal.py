@@ -1,0 +1,39 @@
+"""Rajkumar and Agarwal (AISTATS 2012): gradient descent whose every round spends epsilon. A baseline, not private."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from thresher.algorithms.dp_sgd import DPGD
+from thresher.algorithms.stochastic import Floats, Output, State
+from thresher.budget import Budget
+from thresher.plan import Plan, Problem
+from thresher.releases import PrintedGradient
+
+__all__ = ["RajkumarAgarwal"]
+
+
+@dataclass(frozen=True)
+class RajkumarAgarwal(DPGD):
+    """Gradient descent with :class:`~thresher.releases.PrintedGradient`: noise for epsilon in each round, not in all.
+
+    Guarantee: none that is stated (the thesis itself says that it "does not provide the same level of privacy"); the
+    certificate's grade is "printed" and its epsilon None.
+    """
+
+    momentum: float = 0.0
+    output: Output = "last"
+
+    name: ClassVar[str] = "rajkumar-agarwal"
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        plan = super().plan(problem, budget)
+        release = PrintedGradient.printed(budget, plan.settings["rounds"])
+        notes = (*plan.notes, f"the epsilon claimed is spent in each of {release.times} rounds")
+        return replace(plan, releases=(release,), calibration="printed", notes=notes)
+
+    def _ask(self, vault: Any, state: State) -> Floats:  # of parties: a curator is never asked
+        (release,) = vault.plan.releases
+        answer: Floats = vault.printed_gradient(state["theta"], release, vault.plan.settings["clip"])
+        return answer
