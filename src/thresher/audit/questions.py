@@ -18,6 +18,8 @@ from thresher.plan import Plan, Problem
 from thresher.polytopes import L1Ball, Polytope
 from thresher.randomisers import Hypercube, Sphere
 from thresher.releases import (
+    BinomialGradient,
+    BinomialMinimiser,
     ClassReport,
     GaussianGradient,
     GaussianGram,
@@ -252,7 +254,8 @@ def _questions() -> dict[str, Question]:
     found |= {
         name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
     }
-    return {**found, "perturbed-minimiser": _perturbed(), **_sampled_questions(), **_local_questions()}
+    found["perturbed-minimiser"] = _perturbed()
+    return {**found, **_sampled_questions(), **_local_questions(), **_joint_questions()}
 
 
 def _local_questions() -> dict[str, Question]:
@@ -281,6 +284,17 @@ def _local_questions() -> dict[str, Question]:
         name: Question(Probe(name, release, _labels_reported, "labels"), pair, claim)
         for name, (release, pair, claim) in labels.items()
     }
+
+
+def _joint_questions() -> dict[str, Question]:
+    """Their price, a Renyi curve, is least loose where mu is above 1 and delta is not small, too."""
+    pair = pairs.mirrored_row(n=21, d=2, sparsity=1)
+    found = {}
+    for name, kind, ask in (("gradient", BinomialGradient, _gradient), ("minimiser", BinomialMinimiser, _minimiser)):
+        release = kind(1, 1 / 1.5, 1024, 7, _of(pair).dimension)
+        probe = Probe(f"joint-{name}", release, ask, "reference")
+        found[probe.name] = Question(probe, pair, Claim(release.cost().epsilon(0.15)[0], 0.15))
+    return found
 
 
 QUESTIONS = _questions()
