@@ -89,7 +89,7 @@ def _broken_parties() -> list[Case]:
     """
     both: dict[str, tuple[Any, int]] = {"unclipped": (UnclippedParties, 500), "known-coins": (KnownCoins, 2_000)}
     one: dict[str, tuple[Any, int]] = {
-        "quiet": (QuietCoins, 10_000),
+        "quiet": (QuietCoins, 12_000),
         "no-dither": (NoDither, 500),
         "bare-part": (BarePart, 500),
         "asked-twice": (AskedTwice, 12_000),

@@ -254,8 +254,7 @@ def _questions() -> dict[str, Question]:
     found |= {
         name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
     }
-    found["perturbed-minimiser"] = _perturbed()
-    return {**found, **_sampled_questions(), **_local_questions(), **_joint_questions()}
+    return found | {"perturbed-minimiser": _perturbed()} | _sampled_questions() | _local_questions() | _joint()
 
 
 def _local_questions() -> dict[str, Question]:
@@ -286,7 +285,7 @@ def _local_questions() -> dict[str, Question]:
     }
 
 
-def _joint_questions() -> dict[str, Question]:
+def _joint() -> dict[str, Question]:
     """Their price, a Renyi curve, is least loose where mu is above 1 and delta is not small, too."""
     pair = pairs.mirrored_row(n=21, d=2, sparsity=1)
     found = {}
