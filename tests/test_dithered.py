@@ -228,6 +228,11 @@ def test_what_is_lost_is_paid_for_in_delta():
     assert (cost + cost).lost == 2 * cost.lost
 
 
+@pytest.mark.parametrize(("multiplier", "coins", "dither"), [(0.001, 2, 0), (1e-9, 2**14, 20), (0.01, 256, 4)])
+def test_shifts_beyond_the_support_have_no_price(multiplier, coins, dither):
+    assert BinomialGradient(1, multiplier, 1, coins, dither).cost().epsilon(0.1)[0] == math.inf
+
+
 def test_fewer_than_no_coordinates_are_refused():
     with pytest.raises(ValueError, match="touched=0"):
         BinomialGradient(1, 1.0, 0, 256, 11)

@@ -92,6 +92,8 @@ class DitheredBinomial:
         It holds for integer vectors at most ``shift`` apart in l2 norm and in at most ``touched`` coordinates. The
         orders are those that matter after so many ``uses``.
         """
+        if self.lost(shift) >= 1:  # two copies hardly share an outcome: there is no bound
+            return np.array([2.0]), np.array([math.inf]), 1.0
         curve = _curve(self, *self._lattice(shift, touched), *_octaves(shift / self.sd, uses))
         return curve.orders, curve.per_square * (shift**2 + touched * curve.additive), touched * self.lost(shift)
 
@@ -103,7 +105,7 @@ class DitheredBinomial:
         coins' worth off that.
         """
         inside = min(WINDOW * math.sqrt(self.coins) / 2, self.coins / 2 - shift / 2**self.dither) - 6
-        return 2 * _tail(self.coins, math.ceil(self.coins / 2 + inside)) * (1 + 4 * UNIT_ROUND_OFF)
+        return min(1.0, 2 * _tail(self.coins, math.ceil(self.coins / 2 + inside)) * (1 + 4 * UNIT_ROUND_OFF))
 
     def _lattice(self, shift: float, touched: int) -> tuple[int, int]:
         """Of which shifts the divergence is computed: the finest step, as a power of two, and the reach in such steps.

@@ -22,7 +22,7 @@ from thresher.plan import Problem
 from thresher.randomness import NoiseSource
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault
 
-REPORTS = [name for name, question in QUESTIONS.items() if question.probe.trust != "central"]
+REPORTS = [name for name, question in QUESTIONS.items() if question.probe.trust in ("local", "labels")]
 PURE = [name for name in REPORTS if name != "gaussian-report"]
 
 

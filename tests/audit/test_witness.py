@@ -24,6 +24,7 @@ from thresher.algorithms import (
     FrankWolfe,
     LabelLasso,
     LabelLDPIHT,
+    OutputPerturbation,
     TwoStage,
     resolve,
 )
@@ -42,7 +43,17 @@ from thresher.audit.broken import (
     WholeBatch,
     WrongSign,
 )
+from thresher.audit.broken_joint import (
+    AskedTwice,
+    BarePart,
+    KnownCoins,
+    NoDither,
+    QuietCoins,
+    UnclippedParties,
+)
+from thresher.audit.catalogue import Jointly
 from thresher.audit.game import _hear_run
+from thresher.audit.joint_witness import Consortium
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import VAULTS, Witness, log_chance_of_first, log_chance_of_top, witness_of
 from thresher.budget import Budget
@@ -85,7 +96,12 @@ REGRESSIONS = {
     "label-ldp-iht, printed": LabelLDPIHT(iterations=3, calibration="printed"),
     "label-lasso": LabelLasso(),
 }
-ALGORITHMS = {**CENTRAL, **LOCAL_MODEL}
+PARTIES = {
+    "dp-ight, joint": Jointly("joint-dp-ight", DPIGHT(iterations=2)),
+    "dp-gd, joint": Jointly("mpc-grad-p", DPGD(passes=2)),
+    "output-perturbation, joint": Jointly("mpc-out-p", OutputPerturbation()),
+}
+ALGORITHMS = {**CENTRAL, **LOCAL_MODEL, **PARTIES}
 CENTRAL_QUESTIONS = ["signed-vertex", "gradient", "labels", "pure-minimiser"]
 LABELS = ["laplace-report", "piecewise-report", "gaussian-report"]
 N, D = 40, 6
@@ -238,6 +254,10 @@ BROKEN += [("sampled-momentum", SwappedClips), ("step-length", WrongSign)]
 BROKEN += [("sphere-report", kind) for kind in (QuietReports, Twice)]
 BROKEN += [("hypercube-report", kind) for kind in (QuietReports, Twice)]
 BROKEN += [(name, kind) for name in LABELS for kind in (QuietLabels, UnclippedLabels)] + [("class-report", QuietLabels)]
+BROKEN += [
+    ("joint-gradient", kind) for kind in (QuietCoins, UnclippedParties, NoDither, BarePart, AskedTwice, KnownCoins)
+]
+BROKEN += [("joint-minimiser", kind) for kind in (QuietCoins, UnclippedParties)]
 
 
 @pytest.mark.parametrize(("name", "broken"), BROKEN)
@@ -337,7 +357,12 @@ class DeafLabels(LabelVault):
         return deaf(super()._randomiser(release))
 
 
-DEAF = {"central": Deaf, "local": DeafReports, "labels": DeafLabels}
+class DeafParties(Consortium):
+    def _noisy_sum(self, parts, law):
+        return super()._noisy_sum(lambda: [np.zeros_like(part) for part in parts()], law)
+
+
+DEAF = {"central": Deaf, "local": DeafReports, "labels": DeafLabels, "reference": DeafParties}
 
 
 def assert_at_chance(right, wrong):

@@ -209,19 +209,25 @@ def test_the_number_of_calls_is_as_counted(task, data, tmp_path):
 
 
 @pytest.mark.parametrize("who", [0, 1, 2])
-@pytest.mark.parametrize("when", [0, 0.5, *(k + half for k in range(1, 10) for half in (0, 0.5)), LAST_CALL - 2])
+@pytest.mark.parametrize(
+    "when", [0, 0.5, *(k + half for k in range(1, 10) for half in (0, 0.5)), LAST_CALL - 2, LAST_CALL - 1.5]
+)
 def test_a_crash_anywhere_opens_no_round_twice(task, data, tmp_path, who, when):
-    """Killed before or after any call of the first two rounds, and at the last opening; then everybody starts again."""
+    """Killed before or after any call of the first two rounds, and at the last opening; then everybody starts again.
+
+    Whoever dies with the last answer unwritten is told it by the others, who had it and were done.
+    """
     table = Table()
     ends = attend(task, data, tmp_path, table, dies={who: 1 + when})
     assert isinstance(ends[who], Killed)
     for at, end in enumerate(ends):
         if at != who:
-            assert isinstance(end, Aborted)
+            assert isinstance(end, Aborted) == (when != LAST_CALL - 1.5)
     again = Table()
     models = attend(task, data, tmp_path, again, seed=1)
     opened = {tuple(vector) for vector in table.opened + again.opened}
     assert len(opened) == ROUNDS
+    assert not [model for model in models if isinstance(model, BaseException)]
     answers = [journal_of(tmp_path, name).answers for name in NAMES]
     assert {tuple(answer.tolist()) for answer in answers[0]} == opened
     for model in models:
@@ -325,6 +331,17 @@ def test_a_finished_party_needs_nobody(task, data, tmp_path):
 
     again = run_party(task, "south", data[1], tmp_path / "south", nobody)
     np.testing.assert_array_equal(again.coef_, models[1].coef_)
+
+
+def test_a_complete_party_waits_for_nobody_but_offers_its_help(task, data, tmp_path):
+    """One dies before it says it is done: the others have the model, and on a new start they sit down once more."""
+    ends = attend(task, data, tmp_path, Table(), dies={2: LAST_CALL})
+    assert isinstance(ends[2], Killed)
+    assert all(hasattr(model, "certificate_") for model in ends[:2])
+    alone = Table(patience=0.2)
+    again = run_party(task, "south", data[1], tmp_path / "south", lambda: ThreadSeat(1, alone))
+    np.testing.assert_array_equal(again.coef_, ends[1].coef_)
+    assert alone.turns
 
 
 def test_a_second_process_of_the_same_party_is_refused(task, data, tmp_path):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from thresher.algorithms import (
     DPAGD,
@@ -33,60 +30,27 @@ from thresher.algorithms import (
     TwoStage,
 )
 from thresher.audit import pairs
-from thresher.audit.broken import (
-    FreeSign,
-    QuietLabels,
-    QuietNoise,
-    QuietReports,
-    Rerun,
-    ReusedBatch,
-    SwappedClips,
-    Twice,
-    Unclipped,
-    UnclippedLabels,
-    WholeBatch,
-    WrongSign,
-)
+from thresher.audit.broken_cases import broken_cases
+from thresher.audit.cases import Case
 from thresher.audit.claims import Claim
-from thresher.audit.errata import CANDIDATES, ClippedMean, CoordinateLaplace, NoisyMin
 from thresher.audit.game import AuditResult, Suspect, audit
 from thresher.audit.membership import MembershipResult, membership
 from thresher.audit.pairs import Pair
-from thresher.audit.questions import QUESTIONS, Question
+from thresher.audit.printed_cases import printed_cases
+from thresher.audit.questions import QUESTIONS
 from thresher.budget import Budget
-from thresher.clipping import gradient_sensitivity
 from thresher.datasets import dpsl_kt_law
 from thresher.estimators import SparseRegressor
+from thresher.federated.plans import joint
+from thresher.plan import Plan, Problem
 from thresher.preprocessing import ColumnRanges
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
 
 __all__ = ["Case", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
 
-Floats = NDArray[np.float64]
-Kind = Literal["algorithm", "question", "printed", "broken"]
-
 GAUSSIAN = Claim(2.0, 1e-5)
-LARGEST_LABEL = math.sqrt(10) + 0.05  # sqrt(s) + C for ||theta||_2 <= 1, s = 10 and C = .05
 MIXED = Claim(2.0, 0.01)  # counts see little of an epsilon that is only exceeded with chance 1e-5
-
-
-@dataclass(frozen=True)
-class Case:
-    """A claim, the pair on which it is tested, and how often."""
-
-    name: str
-    kind: Kind
-    target: Any
-    pair: Pair
-    claim: Claim
-    runs: int
-    note: str = ""
-
-    @property
-    def sound(self) -> bool:
-        """Whether this library says that the claim holds."""
-        return self.kind in ("algorithm", "question")
 
 
 @dataclass(frozen=True)
@@ -105,8 +69,8 @@ class Finding:
 def catalogue() -> list[Case]:
     """Algorithms, single questions, formulas as printed, and broken copies of the questions."""
     return [
-        *_algorithms(), *_stochastic_algorithms(), *_local_algorithms(), *_questions(), *_printed(), *_broken(),
-        *_broken_batches(), *_broken_reports(),
+        *_algorithms(), *_stochastic_algorithms(), *_local_algorithms(), *_joint_algorithms(), *_questions(),
+        *printed_cases(), *broken_cases(),
     ]  # fmt: skip
 
 
@@ -245,6 +209,33 @@ def _local_algorithms() -> list[Case]:
     return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 
+@dataclass(frozen=True)
+class Jointly:
+    """An algorithm as parties run it together: the same, with joint noise."""
+
+    name: str
+    algorithm: Any
+
+    def plan(self, problem: Problem, budget: Budget) -> Plan:
+        return joint(self.algorithm.plan(problem, budget), "reference")
+
+    def run(self, vault: Any) -> Any:
+        return self.algorithm.run(vault)
+
+
+def _joint_algorithms() -> list[Case]:
+    """The row that is replaced is all that one of three parties holds."""
+    row, added = pairs.mirrored_row(), pairs.mirrored_row(adjacency="add-remove")
+    classes = pairs.mirrored_row("logistic")
+    cases: list[tuple[str, Any, Pair, int]] = [
+        ("joint-dp-ight", DPIGHT(iterations=3), row, 5_000),
+        ("joint-dp-ight", DPIGHT(iterations=3), added, 5_000),
+        ("mpc-grad-p", DPGD(passes=3), classes, 5_000),
+        ("mpc-out-p", OutputPerturbation(ridge=10.0), row, 5_000),  # which keeps the residual clipped
+    ]
+    return [Case(name, "algorithm", Jointly(name, item), pair, MIXED, runs) for name, item, pair, runs in cases]
+
+
 def _questions() -> list[Case]:
     # selection: of all choices, the one that most algorithms rest on
     more = {"selection": 30_000, "votes": 6_000, "sampled-gradients": 4_000}
@@ -260,120 +251,3 @@ def _questions() -> list[Case]:
         suspect = Suspect(item.probe, noise=exact)
         cases.append(Case(f"{name}-hardened", "question", suspect, item.pair, item.claim, 10_000))
     return cases
-
-
-def _printed() -> list[Case]:
-    """Each with what it really costs, where that is known exactly."""
-    row, flip, ends, diagonal = (
-        pairs.mirrored_row(),
-        pairs.support_flip(),
-        pairs.label_ends(LARGEST_LABEL),
-        pairs.all_ones(),
-    )
-    remark, corollary = DPIGHT(calibration="printed"), DPIGHT(calibration="printed", printed_constant=1.0)
-    loose, usual, labels, vector = Claim(10.0, 0.01), Claim(2.0, 0.01), Claim(1.0, 1e-3), Claim(0.5)
-    choice, mean = Claim(0.1), Claim(0.3, 1e-5)
-    label_noise = LabelLDPIHT(calibration="printed", noise_bound=0.05)
-    n, d = diagonal.first[0].shape
-    laplace = CoordinateLaplace(vector.epsilon, gradient_sensitivity(1.0, n, diagonal.adjacency))
-    exactly = {
-        "E-1": _planned_epsilon(remark, row, loose),
-        "E-2": _planned_epsilon(corollary, row, usual),
-        "E-12": _planned_epsilon(label_noise, ends, labels),
-        "E-22": math.sqrt(d) * vector.epsilon,
-        "E-26": (CANDIDATES - 1) * choice.epsilon,
-    }
-    cases: list[tuple[str, Any, Pair, Claim, int, str]] = [
-        ("dp-ight-printed", remark, row, loose, 8_000, "E-1: the variance lacks a factor 2"),
-        ("dp-ight-printed", corollary, row, usual, 4_000, "E-2: the corollary drops a factor 6"),
-        ("dpsl-kt-printed", DPSLKT(calibration="printed"), flip, Claim(0.8, 0.01), 1_000, "E-5: the support flips"),
-        (
-            "frank-wolfe-printed", FrankWolfe(calibration="printed", iterations=30, radius=0.5), row, loose, 2_000,
-            "E-15: too little noise for so large an epsilon, but more than counts can show",
-        ),
-        (
-            "label-ldp-iht-printed", label_noise, ends, labels, 500,
-            "E-12: noise for the range of the regression's noise, not of the labels",
-        ),
-        (
-            "coordinate-laplace-printed", laplace, replace(diagonal, score=_AlongDiagonal(1 / (n * math.sqrt(d)))),
-            vector, 20_000, "E-22: an l2 sensitivity with independent Laplace noise",
-        ),
-        (
-            "dp-agd-printed", NoisyMin(choice.epsilon), pairs.mirrored_row("logistic", 20, 1, 1, "add-remove"), choice,
-            10_000, "E-26: a noisy minimum whose noise has the wrong sign",
-        ),
-        (
-            "dp-lssgd-printed", ClippedMean(mean.epsilon, mean.delta, batch=100, rounds=10),
-            pairs.mirrored_row(n=1000, d=1, sparsity=1), mean, 1_000, "E-20: not rows are clipped, but their mean",
-        ),
-    ]  # fmt: skip
-    found = []
-    for name, target, pair, claim, runs, note in cases:
-        cost = exactly.get(note.split(":")[0])
-        found.append(Case(name, "printed", target, pair, claim, runs, f"{note}; exactly {cost:.3g}" if cost else note))
-    return found
-
-
-def _planned_epsilon(algorithm: Any, pair: Pair, claim: Claim) -> float:
-    """What the plan really costs."""
-    return float(algorithm.plan(pair.problem, Budget(claim.epsilon, claim.delta)).epsilon)
-
-
-def _broken() -> list[Case]:
-    """Each break of the questions it concerns. Free signs of choices are those of vertices of an l1 ball."""
-    others = ("signed-vertex", "sampled-gradients", "few-fixed-gradient")  # broken in other ways
-    quiet = [name for name, item in QUESTIONS.items() if item.probe.trust == "central" and name not in others]
-    unclipped = [name for name in quiet if name not in ("votes", "quantile")]
-    choices = ["selection", "votes", "quantile", "vertex", "signed-vertex", "step-length"]
-    signed = ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels", "signed-vertex"]
-    most = dict.fromkeys([*choices, "walked-vertex"], 12_000) | {"pure-minimiser": 8_000, "step-length": 8_000}
-    # their prices, Renyi curves, are so much above their costs that 0.7 of the noise costs little more than claimed
-    most |= {"perturbed-minimiser": 80_000, "fixed-gradient": 40_000}
-    most |= {"sampled-gradient": 10_000, "sampled-momentum": 10_000}
-    cases = [_broken_case(name, "quiet", {"noise": QuietNoise}, most.get(name, 4_000)) for name in quiet]
-    cases += [_broken_case(name, "unclipped", {"vault": Unclipped}, 2_000) for name in unclipped]
-    cases += [_broken_case(name, "free-sign", {"vault": FreeSign}, 1_000) for name in signed]
-    cases += [_broken_case(name, "rerun", {"vault": Rerun}, 1_000) for name in choices]
-    return cases
-
-
-def _broken_batches() -> list[Case]:
-    """Broken copies of random batches; of choices, the one whose noise has the wrong sign."""
-    whole = ["sampled-gradient", "added-gradient", "few-fixed-gradient", "sampled-momentum"]
-    cases = [_broken_case(name, "whole-batch", {"vault": WholeBatch}, 8_000) for name in whole]
-    cases.append(_broken_case("sampled-gradients", "reused-batch", {"vault": ReusedBatch}, 12_000))
-    cases.append(_broken_case("sampled-momentum", "swapped-clips", {"vault": SwappedClips}, 1_000))
-    cases.append(_broken_case("step-length", "wrong-sign", {"vault": WrongSign}, 1_000))
-    return cases
-
-
-def _broken_reports() -> list[Case]:
-    """Broken copies of people. Unclipped labels that are numbers alone can escape.
-
-    A class is one of a list. A gradient that was not clipped leaves only its direction or its signs: whatever vector a
-    person holds, the randomiser's law of a report is one of those that are within e^epsilon of each other.
-    """
-    vectors, labels = (
-        [name for name, item in QUESTIONS.items() if item.probe.trust == trust] for trust in ("local", "labels")
-    )
-    cases = [_broken_case(name, "quiet", {"vault": QuietReports}, 2_000) for name in vectors]
-    cases += [_broken_case(name, "quiet", {"vault": QuietLabels}, 2_000) for name in labels]
-    cases += [_broken_case(name, "twice", {"vault": Twice}, 1_000) for name in vectors]
-    numbers = [name for name in labels if name != "class-report"]
-    return cases + [_broken_case(name, "unclipped", {"vault": UnclippedLabels}, 500) for name in numbers]
-
-
-def _broken_case(name: str, how: str, parts: dict[str, Any], runs: int) -> Case:
-    item: Question = QUESTIONS[name]
-    return Case(f"{name}-{how}", "broken", Suspect(item.probe, **parts), item.pair, item.claim, runs, how)
-
-
-@dataclass(frozen=True)
-class _AlongDiagonal:
-    """The log-likelihood ratio of Laplace noise around +step and around -step in every coordinate, times its scale."""
-
-    step: float
-
-    def __call__(self, outcome: Floats) -> float:
-        return float(np.sum(np.abs(outcome + self.step) - np.abs(outcome - self.step)))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from thresher.randomness import NoiseSource
 
-__all__ = ["CANDIDATES", "ClippedMean", "CoordinateLaplace", "NoisyMin"]
+__all__ = ["CANDIDATES", "ClippedMean", "CoordinateLaplace", "NoisyMin", "TruncatedLaplace"]
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +32,27 @@ class CoordinateLaplace:
         rows = X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
         mean: Floats = rows.mean(axis=0)
         return mean + NoiseSource(seed).laplace(self.sensitivity / self.epsilon, mean.size)
+
+
+@dataclass(frozen=True)
+class TruncatedLaplace:
+    """The mean of numbers clipped to [-1, 1] plus +-b trunc(log u), b = sensitivity / epsilon.
+
+    "Distributed learning without distress" draws +-b log u, which is Laplace(b). The circuit in its released code cuts
+    the logarithm off to a whole number first: the noise is a multiple of b, and the answer modulo b is that of the
+    exact mean (erratum E-24).
+    """
+
+    epsilon: float
+    sensitivity: float
+
+    @property
+    def scale(self) -> float:
+        return self.sensitivity / self.epsilon
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> float:
+        mean = float(np.clip(X[:, 0], -1, 1).mean())
+        return mean + self.scale * float(np.trunc(NoiseSource(seed).laplace(1.0, 1)[0]))
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,10 @@ def one_run(
     whole = (stacked, np.concatenate([np.asarray(y, dtype=float), np.where(coins == 1, targets, mirrored)]))
     if suspect is not None:
         plan = plan_of(suspect, problem, claim)
-        if plan.trust == "central":
-            scores = _heard(suspect, plan, whole, (X, y), (rows, targets, mirrored), noise, verbose)
-        else:
+        if plan.trust in ("local", "labels"):
             scores = _overheard(suspect, plan, whole, (targets, mirrored), noise)
+        else:
+            scores = _heard(suspect, plan, whole, (X, y), (rows, targets, mirrored), noise, verbose)
     else:
         scores = _seen(fit_of(target), whole, (rows, targets, mirrored), int(noise.uniform_integers(2**31, 1)[0]))
     order = np.argsort(scores, kind="stable")

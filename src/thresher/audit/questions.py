@@ -18,6 +18,8 @@ from thresher.plan import Plan, Problem
 from thresher.polytopes import L1Ball, Polytope
 from thresher.randomisers import Hypercube, Sphere
 from thresher.releases import (
+    BinomialGradient,
+    BinomialMinimiser,
     ClassReport,
     GaussianGradient,
     GaussianGram,
@@ -39,6 +41,8 @@ from thresher.releases import (
     Release,
     SampledGradient,
     SampledMomentum,
+    SkellamGradient,
+    SkellamMinimiser,
     SphereReport,
 )
 from thresher.trust import Trust
@@ -252,7 +256,7 @@ def _questions() -> dict[str, Question]:
     found |= {
         name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
     }
-    return {**found, "perturbed-minimiser": _perturbed(), **_sampled_questions(), **_local_questions()}
+    return found | {"perturbed-minimiser": _perturbed()} | _sampled_questions() | _local_questions() | _joint()
 
 
 def _local_questions() -> dict[str, Question]:
@@ -280,6 +284,22 @@ def _local_questions() -> dict[str, Question]:
     return found | {
         name: Question(Probe(name, release, _labels_reported, "labels"), pair, claim)
         for name, (release, pair, claim) in labels.items()
+    }
+
+
+def _joint() -> dict[str, Question]:
+    """Their price, a Renyi curve, is least loose where mu is above 1 and delta is not small, too."""
+    pair = pairs.mirrored_row(n=21, d=2, sparsity=1)
+    size = _of(pair).dimension
+    asked: dict[str, tuple[Any, Callable[..., Any], Trust]] = {
+        "joint-gradient": (BinomialGradient(1, 1 / 1.5, size, 1024, 7), _gradient, "reference"),
+        "joint-minimiser": (BinomialMinimiser(1, 1 / 1.5, size, 1024, 7), _minimiser, "reference"),
+        "shared-gradient": (SkellamGradient(1, 1 / 1.5, size, 2**22), _gradient, "skellam"),
+        "shared-minimiser": (SkellamMinimiser(1, 1 / 1.5, size, 2**22), _minimiser, "skellam"),
+    }
+    return {
+        name: Question(Probe(name, release, ask, trust), pair, Claim(release.cost().epsilon(0.15)[0], 0.15))
+        for name, (release, ask, trust) in asked.items()
     }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.audit.joint_witness import Consortium, JointWitness
 from thresher.audit.local_witness import LabelWitness, LocalWitness
 from thresher.audit.mixtures import MOST_ROWS, Mixture, log_sum, mixture_of
 from thresher.audit.script import Said
@@ -163,13 +164,20 @@ class Witness(CentralVault):
         self._log_likelihoods.append(log_likelihood)
 
 
+JOINT: tuple[Trust, ...] = ("reference", "mpyc", "spu", "skellam")  # whose noise the reference draws here
+
 VAULTS: Mapping[Trust, type[Vault]] = MappingProxyType(
-    {"central": CentralVault, "local": SimulatedVault, "labels": LabelVault}
+    {
+        "central": CentralVault,
+        "local": SimulatedVault,
+        "labels": LabelVault,
+        **dict.fromkeys(JOINT, Consortium),
+    }
 )
 """The vault that a plan is put to, by who sees the rows."""
 
 _WITNESSES: Mapping[type[Vault], Any] = MappingProxyType(
-    {CentralVault: Witness, SimulatedVault: LocalWitness, LabelVault: LabelWitness}
+    {CentralVault: Witness, SimulatedVault: LocalWitness, LabelVault: LabelWitness, Consortium: JointWitness}
 )
 
 

@@ -50,12 +50,17 @@ class ReferenceAggregation:
     def randomness(self) -> str:
         return f"{self._noise.description.partition(';')[0]}; whole numbers, drawn exactly"
 
-    def noisy_sum(self, parts: Sequence[Integers], law: DitheredBinomial) -> Integers:
+    def noisy_sum(self, parts: Sequence[Integers], law: Law) -> Integers:
         total = np.sum(parts, axis=0, dtype=np.int64)
-        return total + dithered_binomial(self._noise, law, total.size)
+        return total + drawn(self._noise, law, total.size)
 
     def close(self) -> None:
         """There is nothing to close."""
+
+
+def drawn(noise: NoiseSource, law: Law, size: int) -> Integers:
+    """Independent draws of ``law``."""
+    return noise.skellam(law.variance, size) if isinstance(law, Skellam) else dithered_binomial(noise, law, size)
 
 
 def dithered_binomial(noise: NoiseSource, law: DitheredBinomial, size: int) -> Integers:

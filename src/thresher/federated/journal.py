@@ -42,6 +42,8 @@ class Journal:
     charge: dict[str, Any] | None = None
     answers: list[Integers] = field(default_factory=list)
     prepared: Prepared | None = None
+    parted: bool = False
+    """Whether everybody is known to have heard the last answer."""
 
     @classmethod
     @contextmanager
@@ -83,6 +85,8 @@ class Journal:
             case "answer" if entry["round"] == len(self.answers) + 1:
                 self.answers.append(np.array(entry["answer"], dtype=np.int64))
                 self.prepared = None
+            case "parted":
+                self.parted = True
             case what:
                 raise ValueError(f"an entry {what!r} out of place")
 
@@ -110,6 +114,9 @@ class Journal:
         self.check(charge["plan"])
         if self.charge is None:
             self._write({"what": "charge", "charge": charge})
+
+    def part(self) -> None:
+        self._write({"what": "parted"})
 
     def prepare(self, round: int, attempt: str, share: bytes) -> None:
         """Keep a share of a round; that of an earlier attempt is gone."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from thresher.federated.aggregation import LARGEST_UNIT, Integers
 from thresher.releases import Release
 from thresher.vaults import CentralVault
+from thresher.vaults.minimisers import check_ridge
 
 __all__ = ["DataSets", "Party"]
 
@@ -52,7 +53,7 @@ class Party(CentralVault):
 
     def minimiser_part(self, release: Release, clip: float, ridge: float, weight: float, grid: float) -> Integers:
         """``weight`` times this party's certified minimiser."""
-        self._check_ridge(ridge)
+        check_ridge(ridge)
         engine = self._charge("minimiser", release, clip, self.problem.origin())
         theta, _ = self._certified_minimiser(engine, self._limits(clip), clip, ridge, self.problem.row_norm)
         return whole_steps(weight * theta, grid)

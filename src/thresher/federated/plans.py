@@ -38,6 +38,11 @@ def joint(plan: Plan, trust: Trust) -> Plan:
             "for noisy gradients or one minimiser: 'dp-ight', 'noisy-frank-wolfe', 'dp-gd' or 'output-perturbation'"
         )
     (release,) = plan.releases
+    if plan.problem.outputs > 1 and isinstance(release, GaussianMinimiser):
+        raise ValueError(
+            f"algorithm={plan.algorithm!r}: parties average minimisers of two classes, not of {plan.problem.outputs}; "
+            "use one that asks for noisy gradients"
+        )
     kind = JOINTLY[type(release)][trust == "skellam"]
     shared = kind.calibrated(plan.budget, release.times, plan.problem.dimension)
     return replace(plan, releases=(shared,), trust=trust)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from thresher.certificate import certify
+from thresher.federated.aborted import Aborted
 from thresher.federated.journal import Journal
 from thresher.federated.parties import Party
 from thresher.federated.session import Seat, Session, SessionVault
@@ -35,14 +36,15 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
     warn_about(plan)
     with Journal.held(folder) as journal:
         journal.check(task.hash)
-        finished = len(journal.answers) == _questions(task)  # then nobody else is needed
-        with nullcontext() if finished else closing(seat()) as table:
+        complete = len(journal.answers) == _questions(task)  # then others may need this party, but not it them
+        with nullcontext() if journal.parted else closing(seat()) as table:
             session = Session(table, at, [member.name for member in task.members], task.hash, journal)
-            if not finished:
-                session.meet()
-                journal.charged(_charge(task))
+            if table is not None:
+                with suppress(Aborted) if complete else nullcontext():
+                    session.meet()
+            journal.charged(_charge(task))
             theta, vault = _asked(task, at, X, y, session, verbose)
-            if not finished:
+            if table is not None:
                 session.part()
     certificate = certify(plan, vault.answers, vault.randomness, ())
     if not certificate.verify():

@@ -168,9 +168,14 @@ class Session:
                 raise Aborted(f"party {name!r} is not in round {self._asked}; nothing was opened")
 
     def part(self) -> None:
-        """Leave together: nobody goes before everybody has opened the last round."""
-        with suppress(Aborted):  # then somebody else has gone already
+        """Leave together: whoever says so has heard the last answer.
+
+        If somebody is gone before, it may lack that answer. This party has it, so it goes on, and tells it when all
+        are started again.
+        """
+        with suppress(Aborted):
             self._seat.exchange(b"done")
+            self._journal.part()
 
 
 class SessionVault(JointVault):

@@ -20,7 +20,7 @@ from thresher.federated.parties import DataSets, Party
 from thresher.plan import Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import JointRelease, Release
-from thresher.vaults.minimisers import stability
+from thresher.vaults.minimisers import check_ridge, stability
 from thresher.vaults.rows import round_off
 from thresher.vaults.vault import Vault
 
@@ -101,6 +101,7 @@ class JointVault(FederatedVault):
         """sum_j (n_j / n) argmin (1/n_j) sum_i l_i + (ridge/2)||theta||^2 over the rows i of party j, + joint noise."""
         clip, ridge = float(clip), float(ridge)
         law = self._law(release)
+        check_ridge(ridge)
         self._charge("minimiser", release, clip, self.problem.origin())
         return self._joint(
             lambda party, grid: party.minimiser_part(release, clip, ridge, self._weight(party), grid),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -129,12 +130,7 @@ class BinomialRelease(JointRelease):
         return DitheredBinomial(self.coins, self.dither)
 
     def cost(self) -> Cost:
-        orders, rdp, lost = self.law.rdp(self.shift, self.touched, self.times)
-        # (a - 1) D_a is convex in a and 0 at a = 1, so its chords bound it between the orders computed
-        nodes, chords = np.concatenate([[0.0], orders - 1]), np.concatenate([[0.0], (orders - 1) * rdp])
-        beyond = ORDERS - 1
-        curve = np.interp(beyond, nodes, chords, right=np.inf) / beyond
-        return Cost.renyi(self.times * curve, self.times * lost)
+        return _cost(self)
 
 
 @dataclass(frozen=True)
@@ -234,3 +230,13 @@ class PrintedGradient(Release):
 
     def cost(self) -> Cost:
         return Cost.unbounded()
+
+
+@lru_cache(maxsize=64)  # each of many parties has a plan with the same release
+def _cost(release: BinomialRelease) -> Cost:
+    orders, rdp, lost = release.law.rdp(release.shift, release.touched, release.times)
+    # (a - 1) D_a is convex in a and 0 at a = 1, so its chords bound it between the orders computed
+    nodes, chords = np.concatenate([[0.0], orders - 1]), np.concatenate([[0.0], (orders - 1) * rdp])
+    beyond = ORDERS - 1
+    curve = np.interp(beyond, nodes, chords, right=np.inf) / beyond
+    return Cost.renyi(release.times * curve, release.times * lost)

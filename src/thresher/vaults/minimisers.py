@@ -15,7 +15,7 @@ from thresher.releases import Release
 from thresher.vaults.minimise import minimise_strongly_convex
 from thresher.vaults.rows import ROUND_OFF, Rows, margins_of, round_off
 
-__all__ = ["Minimisers", "stability"]
+__all__ = ["Minimisers", "check_ridge", "stability"]
 
 Floats = NDArray[np.float64]
 
@@ -26,16 +26,10 @@ class Minimisers(Rows):
     def minimiser(self, release: Release, clip: float, ridge: float) -> Floats:
         """The minimiser + noise."""
         clip, ridge = float(clip), float(ridge)
-        self._check_ridge(ridge)
+        check_ridge(ridge)
         engine = self._charge("minimiser", release, clip, self.problem.origin())
         theta, sensitivity = self._certified_minimiser(engine, self._limits(clip), clip, ridge, self.problem.row_norm)
         return self._noised(theta, release, clip, sensitivity, error=0.0)
-
-    def _check_ridge(self, ridge: float) -> None:
-        if not SMALLEST <= ridge <= LARGEST:
-            raise ValueError(
-                f"ridge={ridge!r} must be a number from {SMALLEST:g} to {LARGEST:g}: it is what bounds the sensitivity"
-            )
 
     def _certified_minimiser(
         self, engine: Engine, limits: Floats, clip: float, ridge: float, row_norm: float, l1: Floats | float = 0.0
@@ -62,6 +56,13 @@ class Minimisers(Rows):
             return value + ridge / 2 * float(theta @ theta) + float(np.sum(tilt * theta)), gradient
 
         return objective
+
+
+def check_ridge(ridge: float) -> None:
+    if not SMALLEST <= ridge <= LARGEST:
+        raise ValueError(
+            f"ridge={ridge!r} must be a number from {SMALLEST:g} to {LARGEST:g}: it is what bounds the sensitivity"
+        )
 
 
 def stability(problem: Problem, adjacency: Adjacency, size: int, clip: float, ridge: float, row_norm: float) -> float:

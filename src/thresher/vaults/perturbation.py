@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from thresher.plan import Problem
 from thresher.releases import Release
 from thresher.vaults.minimise import minimise_strongly_convex
-from thresher.vaults.minimisers import Minimisers
+from thresher.vaults.minimisers import Minimisers, check_ridge
 from thresher.vaults.rows import ROUND_OFF
 
 __all__ = ["Perturbation", "curvature_ratio"]
@@ -36,7 +36,7 @@ class Perturbation(Minimisers):
         """
         clip, ridge = float(clip), float(ridge)
         self._check_support(support)
-        self._check_ridge(ridge)
+        check_ridge(ridge)
         self._check_ratio(support, release, ridge)
         if math.isinf(clip):
             raise ValueError(f"clip={clip!r}: the search for the minimiser needs a finite scale, even without noise")

@@ -12,7 +12,7 @@ from scipy import sparse
 from thresher.clipping import SMALLEST
 from thresher.engines import Engine
 from thresher.releases import PrintedLabels, Release
-from thresher.vaults.minimisers import Minimisers
+from thresher.vaults.minimisers import Minimisers, check_ridge
 from thresher.vaults.rows import ROUND_OFF, margins_of
 
 __all__ = ["Transfer", "in_units", "spectral_norm"]
@@ -38,7 +38,7 @@ class Transfer(Minimisers):
         """
         clip, ridge = float(clip), float(ridge)
         self._check_support(columns)
-        self._check_ridge(ridge)
+        check_ridge(ridge)
         _check_features(features, len(columns))
         whole = self._charge("labels", release, clip, self.problem.origin())
         engine, units, norms = self._restricted(whole, columns)
