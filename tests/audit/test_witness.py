@@ -362,7 +362,12 @@ class DeafParties(Consortium):
         return super()._noisy_sum(lambda: [np.zeros_like(part) for part in parts()], law)
 
 
-DEAF = {"central": Deaf, "local": DeafReports, "labels": DeafLabels, "reference": DeafParties}
+DEAF = {
+    "central": Deaf,
+    "local": DeafReports,
+    "labels": DeafLabels,
+    **dict.fromkeys(("reference", "skellam"), DeafParties),
+}
 
 
 def assert_at_chance(right, wrong):
