@@ -30,6 +30,8 @@ def test_the_python_examples_run_and_find_the_two_features(tmp_path, monkeypatch
     assert np.abs(names["dense"].coef_[0, :2] - [3, -2]).max() < 0.9  # the largest error in 20 runs was .45
     for name in ("local", "public"):  # the largest error of a coefficient in 30 runs of each was .09
         assert np.abs(names[name].coef_[[3, 7]] - [0.8, -0.6]).max() < 0.2
+    assert set(names["joint"].support_) == {3, 7}
+    assert names["joint"].certificate_.verify()
     assert (round(names["result"].epsilon_lower, 1), names["result"].violated) == (1.8, False)
 
 

@@ -117,6 +117,17 @@ def test_noise_that_nobody_knows_cannot_be_repeated(rows):
         regressor(aggregation="mpyc").fit(split(X, y))
 
 
+def test_the_step_of_parties_with_noise_of_their_own_suits_that_noise(rows):
+    X, _, labels = rows
+    steps = [
+        FederatedERMClassifier(0.1, 1e-6, algorithm=algorithm, feature_bound=1.0, classes=[0, 1], random_state=0)
+        .fit(split(X, labels))
+        .plan_.settings["step"]
+        for algorithm in ("mpc-grad-p", "local-grad-p")
+    ]
+    assert steps[0] / steps[1] == pytest.approx(3**0.5)
+
+
 def test_it_is_the_central_model_at_the_same_noise(rows):
     """60 models of parties and 60 of a curator whose Gaussian noise has the joint noise's sd: a two-sample test of each
     of two coefficients, which fails once in 10^5 runs if the laws agree, as they nearly do."""

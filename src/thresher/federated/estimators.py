@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from thresher.algorithms.protocol import Algorithm
 from thresher.federated.aggregation import Aggregation, ReferenceAggregation
 from thresher.federated.parties import DataSets
-from thresher.federated.plans import for_the_smallest, joint, sizes_note
+from thresher.federated.plans import for_own_noise, for_the_smallest, joint, sizes_note
 from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protocol_of
 from thresher.federated.vault import FederatedVault, GatheredVault, parties_of
 from thresher.models import ClassifierModel, LinearModel, RegressorModel, Target
@@ -60,7 +60,10 @@ class _FederatedModel(LinearModel):
         return replace(plan, trust="parties" if self._protocol().noise == "separate" else "reference")
 
     def _told(self, plan: Plan, X: DataSets) -> Plan:
-        plan = for_the_smallest(plan, self._algorithm(plan.problem.outputs), X.sizes)
+        algorithm = self._algorithm(plan.problem.outputs)
+        plan = for_the_smallest(plan, algorithm, X.sizes)
+        if plan.trust == "parties":
+            plan = for_own_noise(plan, algorithm, len(X.sizes))
         notes = [sizes_note(X.sizes)]
         if plan.trust == "skellam":
             left = minority(len(X.sizes))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from thresher.algorithms.protocol import Algorithm
+from thresher.algorithms.stochastic import Stochastic
+from thresher.clipping import gradient_sensitivity
 from thresher.plan import Plan
 from thresher.releases import (
     BinomialGradient,
@@ -19,7 +22,7 @@ from thresher.releases import (
 )
 from thresher.trust import Trust
 
-__all__ = ["for_the_smallest", "joint", "sizes_note"]
+__all__ = ["for_own_noise", "for_the_smallest", "joint", "sizes_note"]
 
 JOINTLY: Mapping[type, tuple[type[JointRelease], type[JointRelease]]] = {
     GaussianGradient: (BinomialGradient, SkellamGradient),
@@ -58,6 +61,17 @@ def for_the_smallest(plan: Plan, algorithm: Algorithm, sizes: Sequence[int]) -> 
         return plan
     smallest = algorithm.plan(replace(plan.problem, n=min(sizes)), plan.budget)
     return replace(plan, releases=smallest.releases, settings=smallest.settings)
+
+
+def for_own_noise(plan: Plan, algorithm: Algorithm, parties: int) -> Plan:
+    """``plan`` with a step that suits noise which each of so many parties adds: sqrt(parties) times a joint one."""
+    if not isinstance(algorithm, Stochastic) or algorithm.step is not None:
+        return plan
+    (release,) = plan.releases
+    sensitivity = gradient_sensitivity(plan.settings["clip"], plan.problem.n, plan.budget.adjacency)
+    sd = release.multiplier * sensitivity * math.sqrt(parties)
+    step = algorithm._step(plan.problem, release.times, sd)
+    return replace(plan, settings={**plan.settings, "step": step})
 
 
 def sizes_note(sizes: Sequence[int]) -> str:
