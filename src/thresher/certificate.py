@@ -25,7 +25,7 @@ from thresher.clipping import (
     report_sensitivity,
 )
 from thresher.plan import Answer, Plan
-from thresher.releases import Release, SampledRelease, ZCDPFilter, release_from_dict
+from thresher.releases import JointRelease, Release, SampledRelease, ZCDPFilter, release_from_dict
 from thresher.trust import TRUST
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
@@ -327,6 +327,8 @@ def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: C
         problems.append(f"{release!r} is priced for other neighbours or another number of rows than the certificate's")
     if isinstance(release, SampledRelease) and release.sampling != certificate.settings.get("sampling"):
         problems.append(f"{release!r} draws batches in another way than the settings say")
+    if isinstance(release, JointRelease) and release.touched < certificate.n_features:
+        problems.append(f"{release!r} pays for fewer coordinates than the {certificate.n_features} features")
     if release.multiplier == 0:
         return problems
     for answer in answers:

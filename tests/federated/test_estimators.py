@@ -181,6 +181,16 @@ def test_models_are_saved_and_read_back(rows, tmp_path):
     assert clone(again).get_params()["aggregation"] == "reference"
 
 
+def test_a_certificate_that_pays_for_fewer_coordinates_does_not_verify(rows):
+    X, y, _ = rows
+    certificate = regressor().fit(split(X, y)).certificate_
+    (entry,) = certificate.releases
+    forged = {**entry, "release": {**entry["release"], "touched": 1}}
+    check = replace(certificate, releases=(forged,)).verify()
+    assert not check
+    assert "pays for fewer coordinates than the 30 features" in check.problems[0]
+
+
 def test_a_plan_needs_no_data():
     plan = regressor().plan(10_000, 500)
     assert plan.trust == "reference"
