@@ -108,12 +108,19 @@ def _privately(call: Callable[[Any], T], argument: Any) -> T:
 
 
 def server_app(
-    fit: Callable[[FlowerAggregation, Context], None], group: Group, everybody: Sequence[bytes], length: int
+    fit: Callable[[FlowerAggregation, Context], None],
+    group: Group,
+    everybody: Sequence[bytes],
+    length: int,
+    patience: float = PATIENCE,
 ) -> ServerApp:
-    """The server's app: it calls ``fit``, which asks for noisy sums of vectors of this ``length``."""
+    """The server's app: it calls ``fit``, which asks for noisy sums of vectors of this ``length``.
+
+    ``patience``: the seconds that parties have for a stage; each round waits so long for one that is away.
+    """
 
     def main(grid: Grid, context: Context) -> None:
-        fit(FlowerAggregation(grid, group, everybody, length), context)
+        fit(FlowerAggregation(grid, group, everybody, length, patience), context)
 
     app = ServerApp()
     app.main()(main)

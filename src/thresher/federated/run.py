@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from thresher.certificate import certify
-from thresher.federated.journal import Journal
+from thresher.federated.completion import complete
+from thresher.federated.journal import Journal, price
 from thresher.federated.parties import Party
 from thresher.federated.session import Seat, Session, SessionVault
 from thresher.federated.task import Task
@@ -40,15 +39,11 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
             session = Session(table, at, [member.name for member in task.members], task.hash, journal)
             if not finished:
                 session.meet()
-                journal.charged(_charge(task))
+                journal.charged(price(plan, task.hash))
             theta, vault = _asked(task, at, X, y, session, verbose)
             if not finished:
                 session.part()
-    certificate = certify(plan, vault.answers, vault.randomness, ())
-    if not certificate.verify():
-        raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
-    model._keep(theta, plan)
-    model.plan_, model.algorithm_, model.certificate_ = plan, plan.algorithm, certificate
+    complete(model, plan, theta, vault)
     if not isinstance(task.features, int):
         model.feature_names_in_ = np.array(task.features, dtype=object)
     if task.task == "classification":
@@ -90,16 +85,3 @@ def _targets(task: Task, table: Table) -> Any:
 
 def _questions(task: Task) -> int:
     return sum(release.times for release in task.plan.releases)
-
-
-def _charge(task: Task) -> dict[str, Any]:
-    """The entry that says what was spent: the plan's whole price, whether or not the run comes to its end."""
-    budget = task.plan.budget
-    return {
-        "plan": task.hash,
-        "algorithm": task.plan.algorithm,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "adjacency": str(budget.adjacency),
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-    }

@@ -19,6 +19,7 @@ from thresher.federated.estimators import (
     FederatedSparseClassifier,
     FederatedSparseRegressor,
 )
+from thresher.federated.plans import bounds_note
 from thresher.federated.protocols import protocol_of
 from thresher.federated.seats import FEWEST, MOST, check_names
 from thresher.plan import Plan
@@ -132,9 +133,7 @@ class Task:
             raise ValueError(
                 f"algorithm={self.settings['algorithm']!r} needs no secure aggregation; simulate it instead"
             )
-        told = ", ".join(map(str, self.sizes))
-        note = f"{len(self.sizes)} parties, which hold at most {told} rows: these bounds are public"
-        return replace(plan, notes=(*plan.notes, note))
+        return replace(plan, notes=(*plan.notes, bounds_note(self.sizes)))
 
     @cached_property
     def hash(self) -> str:
