@@ -1,4 +1,4 @@
-"""Flower as transport: noisy sums through its messages, in one process; test_flower_fit.py has the real processes."""
+"""Flower as transport: noisy sums through its messages, in one process; test_flower_processes.py has the real ones."""
 
 from __future__ import annotations
 
