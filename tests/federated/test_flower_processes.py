@@ -109,8 +109,8 @@ def is_written(path):
 
 
 def test_three_machines_and_a_server_as_processes(tmp_path):
-    """Takes 107 seconds on two cores at a load of 3: each stage starts a process for each party, and Flower looks for messages
-    every few seconds."""
+    """Takes 107 seconds on two cores at a load of 3: each stage starts a process for each party, and Flower looks for
+    messages every few seconds."""
     link_port, *node_ports = free_ports(4)
     (tls,) = write_certificates(tmp_path, ["link"], [ADDRESS])
     write_app(tmp_path)

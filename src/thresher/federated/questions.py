@@ -37,16 +37,16 @@ class Question:
         """The question, with the types it must have; what the numbers may be is for :func:`check`."""
         try:
             fields = json.loads(data)
-            theta, ridge = fields.pop("theta"), fields.pop("ridge")
+            theta, ridge = fields["theta"], fields["ridge"]
             return cls(
-                str(fields.pop("study")),
-                int(fields.pop("round")),
-                float(fields.pop("clip")),
-                float(fields.pop("grid")),
+                str(fields["study"]),
+                int(fields["round"]),
+                float(fields["clip"]),
+                float(fields["grid"]),
                 None if theta is None else [float(value) for value in theta],
                 None if ridge is None else float(ridge),
             )
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError):
             raise ValueError("the question is not one: its sender has another version, or is none of us") from None
 
 

@@ -105,14 +105,14 @@ class JointVault(FederatedVault):
         )  # fmt: skip
 
     def grid_step(self, release: Release, clip: float, ridge: float | None) -> float:
-        """The grid of the answers to the question that ``release`` pays for: public, from public facts alone."""
-        if release.question == "minimiser" and ridge is not None:
-            return self._grid(release, self._minimiser_sensitivity(clip, ridge))
-        return self._grid(release, self._gradient_sensitivity(clip))
+        """The grid of a gradient or, with a ridge, of a minimiser: from public facts alone."""
+        if ridge is None:
+            return self._grid(release, self._gradient_sensitivity(clip))
+        return self._grid(release, self._minimiser_sensitivity(clip, ridge))
 
     def _gradient_sensitivity(self, clip: float) -> float:
-        n = self.problem.n
-        return gradient_sensitivity(clip, n, self._plan.budget.adjacency) + 2 * round_off(n, clip)
+        n, error = self.problem.n, round_off(self.problem.n, clip)
+        return gradient_sensitivity(clip, n, self._plan.budget.adjacency) + 2 * error
 
     def _minimiser_sensitivity(self, clip: float, ridge: float) -> float:
         """A record moves one party's minimiser, whose weight is its share of the rows."""
