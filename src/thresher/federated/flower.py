@@ -8,6 +8,7 @@
 
 Each question is a message of type ``query.secure_sum``; a party's SuperNode starts a process for each, so what the
 party must remember, its secrets among it, is in the Flower context, in the SuperNode's memory on the party's machine.
+:mod:`~thresher.federated.flower_fit` makes whole fits of such sums.
 
 Who must be trusted beyond :mod:`~thresher.federated.secagg`: Flower hands the *code* of the ClientApp to the SuperNodes
 through the server. A server that may break the rules could send other code, so a party must review what it runs: start
