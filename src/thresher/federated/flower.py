@@ -8,6 +8,7 @@
 
 Each question is a message of type ``query.secure_sum``; a party's SuperNode starts a process for each, so what the
 party must remember, its secrets among it, is in the Flower context, in the SuperNode's memory on the party's machine.
+:mod:`~thresher.federated.flower_fit` makes whole fits of such sums.
 
 Who must be trusted beyond :mod:`~thresher.federated.secagg`: Flower hands the *code* of the ClientApp to the SuperNodes
 through the server. A server that may break the rules could send other code, so a party must review what it runs: start
@@ -108,12 +109,19 @@ def _privately(call: Callable[[Any], T], argument: Any) -> T:
 
 
 def server_app(
-    fit: Callable[[FlowerAggregation, Context], None], group: Group, everybody: Sequence[bytes], length: int
+    fit: Callable[[FlowerAggregation, Context], None],
+    group: Group,
+    everybody: Sequence[bytes],
+    length: int,
+    patience: float = PATIENCE,
 ) -> ServerApp:
-    """The server's app: it calls ``fit``, which asks for noisy sums of vectors of this ``length``."""
+    """The server's app: it calls ``fit``, which asks for noisy sums of vectors of this ``length``.
+
+    ``patience``: the seconds that parties have for a stage; each round waits so long for one that is away.
+    """
 
     def main(grid: Grid, context: Context) -> None:
-        fit(FlowerAggregation(grid, group, everybody, length), context)
+        fit(FlowerAggregation(grid, group, everybody, length, patience), context)
 
     app = ServerApp()
     app.main()(main)

@@ -4,6 +4,8 @@ Order of entries in a round: a share of the noisy sum is *prepared*, then its *o
 is heard. Everything is written through to the disk before the next step, so that after a crash the journal never says
 less than what others may have seen. Shares are kept in a file of their own, only as long as they are needed: those of
 an attempt that was given up must not come together later.
+
+A party that a server asks (:mod:`thresher.federated.answering`) has no shares to open: a round is *begun*, and over.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from thresher.federated.aggregation import Integers
+from thresher.plan import Plan
 
-__all__ = ["Journal", "Prepared"]
+__all__ = ["Journal", "Prepared", "price"]
 
 
 @dataclass
@@ -44,6 +48,7 @@ class Journal:
     prepared: Prepared | None = None
     parted: bool = False
     """Whether everybody is known to have heard the last answer."""
+    begun: int = 0  # the latest round that a server asked for
 
     @classmethod
     @contextmanager
@@ -56,7 +61,7 @@ class Journal:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise ValueError(f"--folder={str(folder)!r} is in use by another process of this party") from None
+                raise ValueError(f"folder={str(folder)!r} is in use by another process of this party") from None
             journal = cls(folder / "journal.jsonl")
             journal._read()
             yield journal
@@ -87,6 +92,8 @@ class Journal:
                 self.prepared = None
             case "parted":
                 self.parted = True
+            case "begun" if entry["round"] > self.begun:
+                self.begun = entry["round"]
             case what:
                 raise ValueError(f"an entry {what!r} out of place")
 
@@ -106,7 +113,7 @@ class Journal:
         """Refuse to go on with another plan than the one that was charged."""
         if self.charge is not None and self.charge["plan"] != plan:
             raise ValueError(
-                f"{self.path} is of another plan, {self.charge['plan'][:12]}; name another --folder for this one"
+                f"{self.path} is of another plan, {self.charge['plan'][:12]}; name another folder for this one"
             )
 
     def charged(self, charge: dict[str, Any]) -> None:
@@ -117,6 +124,12 @@ class Journal:
 
     def part(self) -> None:
         self._write({"what": "parted"})
+
+    def begin(self, round: int) -> None:
+        """Enter a round, once; rounds may be left out, for a party may be away."""
+        if round <= self.begun:
+            raise ValueError(f"round={round} was answered before, or is over: this party has begun round {self.begun}")
+        self._write({"what": "begun", "round": round})
 
     def prepare(self, round: int, attempt: str, share: bytes) -> None:
         """Keep a share of a round; that of an earlier attempt is gone."""
@@ -148,6 +161,19 @@ class Journal:
     def heard(self, answer: Integers) -> None:
         self._write({"what": "answer", "round": len(self.answers) + 1, "answer": answer.tolist()})
         self._share.unlink(missing_ok=True)
+
+
+def price(plan: Plan, plan_hash: str) -> dict[str, Any]:
+    """The entry that says what was spent: the plan's whole price, whether or not the run comes to its end."""
+    budget = plan.budget
+    return {
+        "plan": plan_hash,
+        "algorithm": plan.algorithm,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "adjacency": str(budget.adjacency),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _settle(folder: Path) -> None:

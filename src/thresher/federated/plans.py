@@ -22,7 +22,7 @@ from thresher.releases import (
 )
 from thresher.trust import Trust
 
-__all__ = ["for_own_noise", "for_the_smallest", "joint", "sizes_note"]
+__all__ = ["bounds_note", "for_own_noise", "for_the_smallest", "joint", "sizes_note"]
 
 JOINTLY: Mapping[type, tuple[type[JointRelease], type[JointRelease]]] = {
     GaussianGradient: (BinomialGradient, SkellamGradient),
@@ -76,5 +76,13 @@ def for_own_noise(plan: Plan, algorithm: Algorithm, parties: int) -> Plan:
 
 def sizes_note(sizes: Sequence[int]) -> str:
     """What certificates say about the numbers of rows."""
-    told = ", ".join(map(str, sizes)) if len(sizes) <= 10 else f"from {min(sizes)} to {max(sizes)}"
-    return f"{len(sizes)} parties; how many rows each holds is public: {told}"
+    return f"{len(sizes)} parties; how many rows each holds is public: {_listed(sizes)}"
+
+
+def bounds_note(sizes: Sequence[int]) -> str:
+    """The same where parties hold so many rows at most."""
+    return f"{len(sizes)} parties, which hold at most {_listed(sizes)} rows: these bounds are public"
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes)) if len(sizes) <= 10 else f"from {min(sizes)} to {max(sizes)}"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from thresher.certificate import certify
 from thresher.federated.aborted import Aborted
-from thresher.federated.journal import Journal
+from thresher.federated.completion import complete
+from thresher.federated.journal import Journal, price
 from thresher.federated.parties import Party
 from thresher.federated.session import Seat, Session, SessionVault
 from thresher.federated.task import Task
@@ -36,21 +35,17 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
     warn_about(plan)
     with Journal.held(folder) as journal:
         journal.check(task.hash)
-        complete = len(journal.answers) == _questions(task)  # then others may need this party, but not it them
+        heard_all = len(journal.answers) == _questions(task)  # then others may need this party, but not it them
         with nullcontext() if journal.parted else closing(seat()) as table:
             session = Session(table, at, [member.name for member in task.members], task.hash, journal)
             if table is not None:
-                with suppress(Aborted) if complete else nullcontext():
+                with suppress(Aborted) if heard_all else nullcontext():
                     session.meet()
-            journal.charged(_charge(task))
+            journal.charged(price(plan, task.hash))
             theta, vault = _asked(task, at, X, y, session, verbose)
             if table is not None:
                 session.part()
-    certificate = certify(plan, vault.answers, vault.randomness, ())
-    if not certificate.verify():
-        raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
-    model._keep(theta, plan)
-    model.plan_, model.algorithm_, model.certificate_ = plan, plan.algorithm, certificate
+    complete(model, plan, theta, vault)
     if not isinstance(task.features, int):
         model.feature_names_in_ = np.array(task.features, dtype=object)
     if task.task == "classification":
@@ -92,16 +87,3 @@ def _targets(task: Task, table: Table) -> Any:
 
 def _questions(task: Task) -> int:
     return sum(release.times for release in task.plan.releases)
-
-
-def _charge(task: Task) -> dict[str, Any]:
-    """The entry that says what was spent: the plan's whole price, whether or not the run comes to its end."""
-    budget = task.plan.budget
-    return {
-        "plan": task.hash,
-        "algorithm": task.plan.algorithm,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "adjacency": str(budget.adjacency),
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-    }

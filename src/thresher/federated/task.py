@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,8 @@ from thresher.federated.estimators import (
     FederatedSparseClassifier,
     FederatedSparseRegressor,
 )
+from thresher.federated.fingerprint import fingerprint
+from thresher.federated.plans import bounds_note
 from thresher.federated.protocols import protocol_of
 from thresher.federated.seats import FEWEST, MOST, check_names
 from thresher.plan import Plan
@@ -131,9 +131,7 @@ class Task:
         if model._protocol().noise != "joint":
             raise ValueError(f"algorithm={self.settings['algorithm']!r} is a baseline; simulate it instead")
         plan: Plan = model.plan(self.rows, self.width)
-        told = ", ".join(map(str, self.sizes))
-        note = f"{len(self.sizes)} parties, which hold at most {told} rows: these bounds are public"
-        return replace(plan, notes=(*plan.notes, note))
+        return replace(plan, notes=(*plan.notes, bounds_note(self.sizes)))
 
     @cached_property
     def hash(self) -> str:
@@ -146,7 +144,7 @@ class Task:
             "settings": dict(self.plan.settings),
             "thresher": version("thresher"),
         }
-        return sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+        return fingerprint(facts)
 
     def seat_of(self, name: str) -> int:
         """The position of the party with this name."""

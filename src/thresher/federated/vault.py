@@ -89,12 +89,9 @@ class JointVault(FederatedVault):
         law = self._law(release)
         self._charge("gradient", release, clip, theta)
         theta = self._agreed(theta)
-        n, adjacency = self.problem.n, self._plan.budget.adjacency
-        error = round_off(n, clip)
-        sensitivity = gradient_sensitivity(clip, n, adjacency) + 2 * error
         return self._joint(
             lambda party, grid: party.gradient_part(theta, release, clip, self._weight(party), grid),
-            law, release, clip, sensitivity,
+            law, release, clip, self._gradient_sensitivity(clip),
         )  # fmt: skip
 
     def minimiser(self, release: Release, clip: float, ridge: float) -> Floats:
@@ -107,6 +104,16 @@ class JointVault(FederatedVault):
             lambda party, grid: party.minimiser_part(release, clip, ridge, self._weight(party), grid),
             law, release, clip, self._minimiser_sensitivity(clip, ridge),
         )  # fmt: skip
+
+    def grid_step(self, release: Release, clip: float, ridge: float | None) -> float:
+        """The grid of a gradient or, with a ridge, of a minimiser: from public facts alone."""
+        if ridge is None:
+            return self._grid(release, self._gradient_sensitivity(clip))
+        return self._grid(release, self._minimiser_sensitivity(clip, ridge))
+
+    def _gradient_sensitivity(self, clip: float) -> float:
+        n, error = self.problem.n, round_off(self.problem.n, clip)
+        return gradient_sensitivity(clip, n, self._plan.budget.adjacency) + 2 * error
 
     def _minimiser_sensitivity(self, clip: float, ridge: float) -> float:
         """A record moves one party's minimiser, whose weight is its share of the rows."""
@@ -134,13 +141,16 @@ class JointVault(FederatedVault):
         sensitivity: float,
     ) -> Floats:
         """The way out of every number: parts on a grid, added up with noise where nobody sees them."""
-        scale = release.multiplier * sensitivity
-        grid = scale / law.sd
+        grid = self._grid(release, sensitivity)
+        noisy = self._noisy_sum(lambda: [part(party, grid) for party in self._parties], law)
+        self._record(release, clip, sensitivity, release.multiplier * sensitivity)
+        return (noisy.astype(np.float64) - law.mean) * grid
+
+    def _grid(self, release: Release, sensitivity: float) -> float:
+        grid = release.multiplier * sensitivity / self._law(release).sd
         if not 0 < grid < math.inf:
             raise FloatingPointError(f"grid step {grid!r}: the bounds are too extreme; nothing is answered")
-        noisy = self._noisy_sum(lambda: [part(party, grid) for party in self._parties], law)
-        self._record(release, clip, sensitivity, scale)
-        return (noisy.astype(np.float64) - law.mean) * grid
+        return grid
 
     def _agreed(self, theta: Floats) -> Floats:
         """The point that all parties compute at."""
