@@ -29,7 +29,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import GaussianGradient
 from thresher.vaults import CentralVault
 
-RUNS, REAL_RUNS, EPSILON, DELTA, SPARSITY = 40, 10, 1.0, 1e-6, 20
+RUNS, REAL_RUNS, EPSILON, DELTA, SPARSITY = 400, 10, 1.0, 1e-6, 20
 SHARES = (0.1, 0.3, 0.6)
 
 Errors = NDArray[np.float64]
