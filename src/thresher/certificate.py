@@ -124,9 +124,12 @@ class Certificate:
         return Verification(not problems, epsilon, method, tuple(problems))
 
     def _part_of(self, entry: Mapping[str, Any]) -> Certificate:
-        """This certificate with the settings of the fit that made a release."""
+        """This certificate with the settings and features of the fit that made a release."""
         parts = self.settings.get("parts")
-        return replace(self, settings=parts[entry["part"]]["settings"]) if parts else self
+        if not parts:
+            return self
+        part = parts[entry["part"]]
+        return replace(self, settings=part["settings"], n_features=part["n_features"])
 
     def second_opinion(self) -> float | None:
         """What dp-accounting's Renyi accountant makes of the same releases: looser than the exact curve, but not ours.
@@ -327,8 +330,10 @@ def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: C
         problems.append(f"{release!r} is priced for other neighbours or another number of rows than the certificate's")
     if isinstance(release, SampledRelease) and release.sampling != certificate.settings.get("sampling"):
         problems.append(f"{release!r} draws batches in another way than the settings say")
-    if isinstance(release, JointRelease) and release.touched < certificate.n_features:
-        problems.append(f"{release!r} pays for fewer coordinates than the {certificate.n_features} features")
+    if isinstance(release, JointRelease):
+        needed = max(certificate.n_features, certificate.settings["coordinates"])
+        if release.touched < needed:
+            problems.append(f"{release!r} pays for fewer coordinates than {needed}")
     if release.multiplier == 0:
         return problems
     for answer in answers:

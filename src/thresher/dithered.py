@@ -23,6 +23,7 @@ RESOLUTION = 16  # lattice points below the shifts of an octave: the chord betwe
 COARSENESS = 0.005  # of the squared shift: what a finest lattice of more than one step may add to it
 FINEST = 14  # dither bits of the finest lattice: a few million outcomes
 PER_OCTAVE = 4  # Renyi orders between alpha - 1 and twice that
+MOST_OCTAVES = 17 * PER_OCTAVE  # up to orders of about 10^5
 LOG_DELTAS = (4.6, 70.0)  # -log delta from 1e-2 to 1e-30: where the best order may be looked for
 UNIT_ROUND_OFF = 2.0**-53
 
@@ -159,7 +160,7 @@ def _octaves(relative: float, uses: int) -> tuple[int, int]:
     """
     rho = uses * relative**2 / 2
     low, high = (PER_OCTAVE / 2 * math.log2(least / rho) for least in LOG_DELTAS)
-    return max(-16, math.floor(low) - 10), min(max(-14, math.ceil(high) + 2), 48)
+    return max(-16, math.floor(low) - 10), min(max(-14, math.ceil(high) + 2), MOST_OCTAVES)
 
 
 @cache
@@ -216,8 +217,8 @@ def _largest_ratio(points: NDArray[np.int64], logs: Floats, exact: bool, finest:
 def _log_moments(chances: Floats, shift: int, exponents: NDArray[np.int64]) -> Floats:
     """log of sum P^a Q^(1-a) at orders a = 1 + 2^(j/4), P the chances and Q those shifted, where both have one.
 
-    Rounded outwards: chances are within 6 units of round-off, their ratio's logarithm within 14 and its own size of
-    at most 16, sums are pairwise, so that the result is off by less than 32 (a - 1) + 64 units.
+    Rounded outwards: chances are within 6 units of round-off, their ratio's logarithm within 14 and its own size, sums
+    are pairwise, so that the result is off by less than (16 + 2 size) (a - 1) + 64 units. A moment may be infinite.
     """
     if shift == 0:
         return np.zeros(len(exponents))
@@ -226,10 +227,12 @@ def _log_moments(chances: Floats, shift: int, exponents: NDArray[np.int64]) -> F
     found = {}
     for start in range(PER_OCTAVE):
         own = [int(j) for j in exponents if j % PER_OCTAVE == start]
-        power = np.exp(ratios * 2.0 ** (own[0] / PER_OCTAVE)) if own else ratios
-        for j in own:
-            found[j] = math.log(float(np.sum(P * power)) / float(np.sum(P)))
-            power *= power
+        with np.errstate(over="ignore"):
+            power = np.exp(ratios * 2.0 ** (own[0] / PER_OCTAVE)) if own else ratios
+            for j in own:
+                found[j] = math.log(float(np.sum(P * power)) / float(np.sum(P)))
+                power *= power
     beyond = 2.0 ** (exponents / PER_OCTAVE)
     logs = np.array([found[int(j)] for j in exponents])
-    return np.asarray(np.maximum(logs, 0.0) + (32 * beyond + 64) * UNIT_ROUND_OFF)
+    slack = (16 + 2 * float(np.max(np.abs(ratios)))) * beyond + 64
+    return np.asarray(np.maximum(logs, 0.0) + slack * UNIT_ROUND_OFF)

@@ -307,7 +307,7 @@ def test_a_lost_journal_is_noticed(task, data, tmp_path):
     attend(task, data, tmp_path, Table(), dies={0: 14})
     (tmp_path / "south" / "journal.jsonl").unlink()
     ends = attend(task, data, tmp_path, Table(), seed=1)
-    assert all("party 'south' has lost its journal" in str(end) for end in ends)
+    assert all("party 'south' is rounds behind" in str(end) for end in ends)
 
 
 def test_a_changed_answer_is_noticed(task, data, tmp_path):

@@ -225,7 +225,8 @@ def test_a_joint_plan_keeps_everything_but_the_noise():
     shared = joint(plan, "mpyc")
     assert isinstance(shared.releases[0], BinomialGradient)
     assert (shared.releases[0].times, shared.releases[0].touched, shared.trust) == (5, D + 1, "mpyc")
-    assert replace(shared, releases=plan.releases, trust="central") == plan
+    assert shared.settings == {**plan.settings, "coordinates": D + 1}
+    assert replace(shared, releases=plan.releases, settings=plan.settings, trust="central") == plan
     assert 1 < shared.releases[0].multiplier / plan.releases[0].multiplier < 1.2
 
 

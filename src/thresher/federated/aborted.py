@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Aborted"]
+__all__ = ["Aborted", "Ended"]
 
 
 class Aborted(RuntimeError):  # noqa: N818  (what happened, not whose fault it is)
@@ -11,3 +11,7 @@ class Aborted(RuntimeError):  # noqa: N818  (what happened, not whose fault it i
     Nobody saw a sum without noise. Others may have seen the noisy one, so the round counts as spent; parties with
     journals open the same one again (:mod:`thresher.federated.session`).
     """
+
+
+class Ended(Aborted):
+    """The run cannot go on, not even when all are started again: what it spent stays spent."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from thresher.display import out, show_certificate, show_coefficients, show_plans
-from thresher.federated.aborted import Aborted
+from thresher.federated.aborted import Aborted, Ended
 from thresher.guarded import check_folder, guarded
 
 __all__ = ["federate"]
@@ -62,6 +62,8 @@ def run(
     known = _read(task)
     seat = known.seat_of(me)
     check_folder(out_path)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--folder={str(folder)!r} is a file; give the folder that keeps this party's journal")
     tls = _tls(certificate, key, authority)
     addresses, names = [member.address for member in known.members], [member.name for member in known.members]
     check_seats(seat, addresses, tls, names)
@@ -73,7 +75,8 @@ def run(
     try:
         model = run_party(known, me, data, folder, sit_down, verbose=1)
     except Aborted as error:
-        typer.echo(f"thresher: {error}; to go on, start every party again with the same --folder", err=True)
+        remedy = "" if isinstance(error, Ended) else "; to go on, start every party again with the same --folder"
+        typer.echo(f"thresher: {error}{remedy}", err=True)
         raise typer.Exit(3) from None
     model.save(out_path)
     show_coefficients(model)
@@ -95,6 +98,8 @@ def certificates(
     from thresher.federated.certificates import write_certificates
 
     members = _read(task).members
+    if (folder / "authority.pem").exists():
+        raise ValueError(f"--folder={str(folder)!r} holds certificates already; name another folder")
     write_certificates(folder, [member.name for member in members], [member.address[0] for member in members])
     out.print(f"Written to {folder}: authority.pem, and a .pem and .key for each of {len(members)} parties.")
 

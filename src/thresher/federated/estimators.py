@@ -66,7 +66,7 @@ class _FederatedModel(LinearModel):
             plan = for_own_noise(plan, algorithm, len(X.sizes))
         notes = [sizes_note(X.sizes)]
         if plan.trust == "skellam":
-            left = minority(len(X.sizes))
+            left = max(1, minority(len(X.sizes)))
             notes.append(f"the noise that is paid for is there even if {left} of the parties tell the server theirs")
         return replace(plan, notes=(*plan.notes, *notes))
 

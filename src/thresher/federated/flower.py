@@ -59,8 +59,9 @@ LOG = getLogger(__name__)
 class Member:
     """What a party's own machine brings into secure sums; nothing of it comes from the server.
 
-    ``answer`` turns a question into the party's vector, without noise, or raises to refuse it. ``law`` is the least
-    noise the party insists on: a question under a smaller variance is refused.
+    ``answer`` turns a question into the party's vector, without noise, or raises to refuse it. It must count: a server
+    may ask as often as it likes, and every answer is a release (:mod:`thresher.federated.answering` counts on disk).
+    ``law`` is the least noise the party insists on: a question under a smaller variance is refused.
     """
 
     group: Group

@@ -15,7 +15,8 @@ class Group:
     """``parties`` of whom ``dropouts`` may leave at any moment and ``colluding`` may tell the server all they know.
 
     A round needs the answers of ``quorum`` = parties - dropouts in each stage, and takes as many shares to open a
-    secret. At least ``honest`` = quorum - colluding of those whose vectors are summed are honest.
+    secret. At least ``honest`` = quorum - colluding of those whose vectors are summed add noise that the others do not
+    know; quorum - 1 if nobody colludes, for whoever takes part knows its own share.
 
     parties > 2 dropouts + colluding is required. Whatever is opened takes a quorum, and honest parties speak once. Were
     two lists of survivors opened, or two kinds of shares of one party, two quorums would have spoken, of which only the
@@ -46,7 +47,7 @@ class Group:
     @property
     def honest(self) -> int:
         """How many of the parties in a sum add noise that nobody else knows."""
-        return self.quorum - self.colluding
+        return self.quorum - max(1, self.colluding)
 
     def to_bytes(self) -> bytes:
         return struct.pack(">HHH", self.parties, self.dropouts, self.colluding)

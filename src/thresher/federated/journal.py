@@ -56,7 +56,7 @@ class Journal:
         """The journal in ``folder``, for one process at a time."""
         import fcntl  # not on every system
 
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (folder / "journal.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,7 +99,7 @@ class Journal:
 
     def _write(self, entry: dict[str, Any]) -> None:
         new = not self.path.exists()
-        with self.path.open("ab") as file:
+        with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
             file.write(json.dumps(entry).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -134,7 +134,7 @@ class Journal:
     def prepare(self, round: int, attempt: str, share: bytes) -> None:
         """Keep a share of a round; that of an earlier attempt is gone."""
         new = self._share.with_suffix(".new")
-        with new.open("wb") as file:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(share)
             file.flush()
             os.fsync(file.fileno())

@@ -74,6 +74,7 @@ class MPyCParty:
         if not timeout > 0:
             raise ValueError(f"timeout={timeout!r} must be a positive number of seconds")
         self._me, self._parties, self._timeout = me, len(addresses), timeout
+        self._names = [f"party {name!r}" if names else f"party {name}" for name in names or range(len(addresses))]
         self.bytes_sent = 0
         """What this party has sent to its peers, before encryption."""
         config = {
@@ -135,24 +136,24 @@ class MPyCParty:
             answer = self._worker.ask(command + argument, self._timeout + GRACE)
         except TimeoutError:
             self._worker.kill()
-            raise Aborted(f"the worker of party {self._me} did not answer in time; {left}") from None
+            raise Aborted(f"the worker of {self._names[self._me]} did not answer in time; {left}") from None
         except BaseException:
             self._worker.kill()
             raise
         if answer is None or answer[:1] != frames.DONE:
             self._worker.kill()
-            raise Aborted(f"{_reason(answer, self._me)}; {left}")
+            raise Aborted(f"{self._reason(answer)}; {left}")
         (self.bytes_sent,) = frames.SENT.unpack_from(answer, 1)
         return answer[1 + frames.SENT.size :]
 
-
-def _reason(answer: bytes | None, me: int) -> str:
-    """What a worker's failure means, in words of our own."""
-    if answer is None:
-        return f"the worker of party {me} died"
-    failure = json.loads(answer[1:])
-    who = " and ".join(f"party {peer}" for peer in failure["peers"]) or "somebody"
-    return REASONS.get(failure["reason"], f"the worker of party {me} failed ({failure['reason']})").format(who=who)
+    def _reason(self, answer: bytes | None) -> str:
+        """What a worker's failure means, in words of our own."""
+        me = self._names[self._me]
+        if answer is None:
+            return f"the worker of {me} died"
+        failure = json.loads(answer[1:])
+        who = " and ".join(self._names[peer] for peer in failure["peers"]) or "somebody"
+        return REASONS.get(failure["reason"], f"the worker of {me} failed ({failure['reason']})").format(who=who)
 
 
 class MPyCAggregation:

@@ -48,7 +48,8 @@ def joint(plan: Plan, trust: Trust) -> Plan:
         )
     kind = JOINTLY[type(release)][trust == "skellam"]
     shared = kind.calibrated(plan.budget, release.times, plan.problem.dimension)
-    return replace(plan, releases=(shared,), trust=trust)
+    settings = {**plan.settings, "coordinates": plan.problem.dimension}  # for whoever verifies the certificate
+    return replace(plan, releases=(shared,), settings=settings, trust=trust)
 
 
 def for_the_smallest(plan: Plan, algorithm: Algorithm, sizes: Sequence[int]) -> Plan:

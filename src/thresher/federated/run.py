@@ -37,7 +37,8 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
         journal.check(task.hash)
         heard_all = len(journal.answers) == _questions(task)  # then others may need this party, but not it them
         with nullcontext() if journal.parted else closing(seat()) as table:
-            session = Session(table, at, [member.name for member in task.members], task.hash, journal)
+            names = [member.name for member in task.members]
+            session = Session(table, at, names, task.hash, journal, plan.problem.dimension)
             if table is not None:
                 with suppress(Aborted) if heard_all else nullcontext():
                     session.meet()

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.federated.aborted import Aborted
+from thresher.federated.aborted import Aborted, Ended
 from thresher.federated.aggregation import Integers, Law
 from thresher.federated.journal import Journal
 from thresher.federated.mpyc import RANDOMNESS
@@ -30,6 +30,8 @@ __all__ = ["Seat", "Session", "SessionVault"]
 
 Floats = NDArray[np.float64]
 Status = dict[str, Any]
+
+LONGEST = 2**20  # bytes of what a party says of itself: ten thousand rounds
 
 
 class Seat(Protocol):
@@ -53,9 +55,11 @@ class Seat(Protocol):
 class Session:
     """The aggregation of one party among others, with its journal; without a seat, of answers that are all there."""
 
-    def __init__(self, seat: Seat | None, me: int, names: Sequence[str], plan_hash: str, journal: Journal) -> None:
+    def __init__(
+        self, seat: Seat | None, me: int, names: Sequence[str], plan_hash: str, journal: Journal, size: int
+    ) -> None:
         self._at_table, self._me, self._names, self._journal = seat, me, tuple(names), journal
-        self._plan_hash = plan_hash
+        self._plan_hash, self._size = plan_hash, size
         self._asked = 0
         self._attempt = ""
         self._reopens = False
@@ -75,7 +79,7 @@ class Session:
         for name, status in zip(self._names, statuses, strict=True):
             if status["plan"] != self._plan_hash:
                 raise Aborted(
-                    f"party {name!r} has another plan, {status['plan'][:12]}, than ours, {self._plan_hash[:12]}; "
+                    f"party {name!r} has another plan, {status['plan'][:12]!r}, than ours, {self._plan_hash[:12]!r}; "
                     "compare the task files and versions; nothing was asked"
                 )
         if self._catch_up([status["answers"] for status in statuses]):
@@ -102,9 +106,9 @@ class Session:
         longest = max(heard, key=len)
         for name, answers in zip(self._names, heard, strict=True):
             if answers != longest[: len(answers)]:
-                raise Aborted(f"party {name!r} heard other answers than the rest; this run cannot go on")
+                raise Ended(f"party {name!r} heard other answers than the rest; this run cannot go on")
             if len(answers) < len(longest) - 1:
-                raise Aborted(f"party {name!r} has lost its journal: it is rounds behind; this run cannot go on")
+                raise Ended(f"party {name!r} is rounds behind, as if its journal were lost; this run cannot go on")
         if all(len(answers) == len(longest) for answers in heard):
             return False
         last = len(longest) - 1
@@ -112,9 +116,11 @@ class Session:
         told = self._seat.exchange(mine[last].astype("<i8").tobytes() if len(mine) > last else b"")
         for name, answer, answers in zip(self._names, told, heard, strict=True):
             if len(answers) > last and sha256(answer).hexdigest() != longest[last]:
-                raise Aborted(f"party {name!r} tells another answer than it heard; this run cannot go on")
+                raise Ended(f"party {name!r} tells another answer than it heard; this run cannot go on")
         if len(mine) == last:
             answer = next(answer for answer, answers in zip(told, heard, strict=True) if len(answers) > last)
+            if len(answer) != 8 * self._size:
+                raise Ended("an answer that others claim to have heard has another size; this run cannot go on")
             self._journal.heard(np.frombuffer(answer, dtype="<i8").astype(np.int64))
         return True
 
@@ -124,7 +130,7 @@ class Session:
         self._reopens = len(attempts) == 1 and attempts != {None}
         if any(status["opening"] for status in statuses) and not self._reopens:
             lost = [name for name, status in zip(self._names, statuses, strict=True) if status["share"] is None]
-            raise Aborted(
+            raise Ended(
                 f"the share of {', '.join(lost) or 'a party'} is gone though its round was opened: asking again would "
                 "be a second release, which is not paid for; begin a new run with a budget of its own"
             )
@@ -140,7 +146,7 @@ class Session:
             raise Aborted(f"party {self._names[0]!r} told a point that is none; nothing was asked")
         return point.astype(np.float64)
 
-    def noisy_sum(self, parts: Callable[[], Sequence[Integers]], law: Law, size: int) -> Integers:
+    def noisy_sum(self, parts: Callable[[], Sequence[Integers]], law: Law) -> Integers:
         """The next answer: as it was heard, opened again, or computed with everybody."""
         self._asked += 1
         if self._asked <= len(self._journal.answers):
@@ -155,7 +161,7 @@ class Session:
             raise Aborted("the share on disk is not the one that was written; nothing was opened")
         self._journal.opening()
         answer = self._seat.open(kept)
-        if answer.shape != (size,):
+        if answer.shape != (self._size,):
             raise Aborted("the parties opened a vector of another size; the answer is dropped")
         self._journal.heard(answer)
         return answer
@@ -193,7 +199,7 @@ class SessionVault(JointVault):
         return self._session.agreed(theta)
 
     def _noisy_sum(self, parts: Callable[[], list[Integers]], law: Law) -> Integers:
-        return self._session.noisy_sum(parts, law, self.problem.dimension)
+        return self._session.noisy_sum(parts, law)
 
 
 def _digest(answer: Integers) -> str:
@@ -211,10 +217,12 @@ def _status(message: bytes, name: str) -> Status:
         "opening": bool,
     }
     try:
+        if len(message) > LONGEST:
+            raise ValueError
         status = json.loads(message)
         if set(status) != set(kinds) or not all(isinstance(status[key], kind) for key, kind in kinds.items()):
             raise ValueError
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise Aborted(f"party {name!r} sent nonsense; nothing was asked") from None
     if status["name"] != name:
         raise Aborted(

@@ -84,19 +84,26 @@ class Task:
             if name not in content:
                 raise ValueError(f"{name} is missing")
         task, features = content["task"], content["features"]
-        if (task, True) not in DOORS:
+        if not isinstance(task, str) or (task, True) not in DOORS:
             raise ValueError(f"task={task!r} must be 'classification' or 'regression'")
         named = isinstance(features, list) and all(isinstance(name, str) for name in features)
         if not (named and len(set(features)) == len(features) > 0) and not (is_whole(features) and features > 0):
             raise ValueError("features must be the columns' names, each once, or their number")
-        if task == "classification" and "classes" not in content:
-            raise ValueError("classes is missing: the labels are public, and no party may read them off its data")
+        if task == "classification":
+            _check_classes(content.get("classes"))
+        target, rounds = content.get("target", "y"), content.get("rounds")
+        if not isinstance(target, str) or (named and target in features):
+            raise ValueError(f"target={target!r} must be the name of a column that is no feature")
+        if rounds is not None and not (is_whole(rounds) and rounds > 0):
+            raise ValueError(f"rounds={rounds!r} must be a whole number of at least 1")
+        if not isinstance(content.get("fit_intercept", True), bool):
+            raise ValueError(f"fit_intercept={content['fit_intercept']!r} must be true or false")
         settings = {name: content[name] for name in SETTINGS if name in content}
         return cls(
             task,
             tuple(features) if named else features,
-            content.get("target", "y"),
-            content.get("rounds"),
+            target,
+            rounds,
             settings,
             _members(content["party"]),
         )
@@ -152,6 +159,14 @@ class Task:
         if name not in names:
             raise ValueError(f"--me={name!r} is none of the task's parties: {', '.join(names)}")
         return names.index(name)
+
+
+def _check_classes(classes: Any) -> None:
+    if classes is None:
+        raise ValueError("classes is missing: the labels are public, and no party may read them off its data")
+    plain = isinstance(classes, list) and all(isinstance(label, (bool, int, float, str)) for label in classes)
+    if not plain or len(set(classes)) < 2:
+        raise ValueError(f"classes={classes!r} must be a list of at least two different labels")
 
 
 def _members(entries: Any) -> tuple[Member, ...]:
