@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import struct
 import subprocess
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -28,6 +26,7 @@ from thresher.dithered import DitheredBinomial
 from thresher.federated.aborted import Aborted
 from thresher.federated.additive import additive_shares
 from thresher.federated.processes import Processes
+from thresher.federated.seats import free_ports
 
 __all__ = ["SPUAggregation"]
 
@@ -135,14 +134,6 @@ def _check_environment(interpreter: str, timeout: float) -> None:
 
 
 def _configurations(servers: int, protocol: str, timeout: float) -> list[bytes]:
-    common = {"addresses": _addresses(servers), "protocol": protocol.upper(), "timeout": timeout, "tls": None}
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(servers)]  # if one is taken, its server cannot start
+    common = {"addresses": addresses, "protocol": protocol.upper(), "timeout": timeout, "tls": None}
     return [json.dumps({"index": index, **common}).encode() for index in range(servers)]
-
-
-def _addresses(count: int) -> list[str]:
-    """Free ports of this machine. Should another process take one first, a server cannot start, which is seen."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for held in sockets:
-            held.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{held.getsockname()[1]}" for held in sockets]
