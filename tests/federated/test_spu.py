@@ -22,7 +22,8 @@ from scipy import stats
 from thresher.dithered import DitheredBinomial
 from thresher.federated.aborted import Aborted
 from thresher.federated.processes import Processes
-from thresher.federated.spu import QUESTION, SENT, WORKER, SPUAggregation, _addresses
+from thresher.federated.seats import free_ports
+from thresher.federated.spu import QUESTION, SENT, WORKER, SPUAggregation
 
 PYTHON = os.environ.get("THRESHER_SPU_PYTHON", "")
 if not PYTHON or subprocess.run([PYTHON, "-c", "import spu"], capture_output=True).returncode != 0:
@@ -190,7 +191,8 @@ def test_one_server_that_tosses_fair_coins_is_enough(idle: int, tmp_path: Path) 
 
 def noise_of_workers(workers: list[Path], size: int, tls: Sequence[dict[str, str] | None] = (None, None)) -> Integers:
     """What two servers answer to shares of zero."""
-    addresses, share = _addresses(2), np.arange(size) - 2**62
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    share = np.arange(size) - 2**62
     configurations = [
         {"index": index, "addresses": addresses, "protocol": "CHEETAH", "timeout": 30.0, "tls": tls[index]}
         for index in range(2)
