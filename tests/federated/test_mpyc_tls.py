@@ -53,7 +53,7 @@ def test_a_certificate_of_another_authority_is_refused(files, strangers, who):
 def test_a_party_cannot_join_with_the_certificate_of_another(files, who, used):
     outcomes = outcomes_with(tuple(files[used] if me == who else files[me] for me in range(3)))
     assert all(isinstance(outcome, Aborted) for outcome in outcomes)
-    assert f"not that of party {who}" in " ".join(map(str, outcomes))
+    assert f"not that of party '{NAMES[who]}'" in " ".join(map(str, outcomes))
 
 
 def test_names_in_another_order_are_refused(files):
