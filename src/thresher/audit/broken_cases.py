@@ -48,7 +48,7 @@ def _broken() -> list[Case]:
     most = dict.fromkeys([*choices, "walked-vertex"], 12_000) | {"pure-minimiser": 8_000, "step-length": 8_000}
     # their prices, Renyi curves, are so much above their costs that 0.7 of the noise costs little more than claimed
     most |= {"perturbed-minimiser": 80_000, "fixed-gradient": 40_000}
-    most |= {"sampled-gradient": 10_000, "sampled-momentum": 10_000}
+    most |= {"sampled-gradient": 10_000, "sampled-momentum": 10_000, "added-gradient": 20_000, "quantile": 24_000}
     cases = [_broken_case(name, "quiet", {"noise": QuietNoise}, most.get(name, 4_000)) for name in quiet]
     cases += [_broken_case(name, "unclipped", {"vault": Unclipped}, 2_000) for name in unclipped]
     cases += [_broken_case(name, "free-sign", {"vault": FreeSign}, 1_000) for name in signed]
