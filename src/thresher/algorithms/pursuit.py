@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from thresher.accounting import zcdp_rho
 from thresher.algorithms.curvature import GramCurvature, MomentCurvature
@@ -35,6 +36,9 @@ RANK_ERROR, QUANTILES = 0.05, 0.10  # a quantile may be off by this part of the 
 LEVELS = 1.1 ** -np.arange(150.0)  # a geometric grid, downwards from the largest value
 START = 0.02  # for the share of ones that a classifier's intercept starts from
 BELIEF = 2.0  # an effect of more than so many first clips is not believed to be signal
+SURPRISE = 3.0  # of d columns that mean nothing the best few reach so many standard errors by sampling alone
+CLIPPED = 0.66  # E min(r^2, R^2) / R^2 for Gaussian r with median |r| = R
+FLATTEST = 0.3  # of the logistic loss's largest curvature: no flatter is believed
 OVERSHOT = 0.25  # a move whose end still has this part of its slope, the other way, is cut back
 INWARD = 1 - 1e-12  # shares that add up to the whole must not exceed it by round-off
 
@@ -54,19 +58,22 @@ class Pursuit:
     """
 
     stages: int | None = None
-    refinements: int = 1
+    refinements: int | None = None  # None: 2 where classes take several stages, since their loss bends; else 1
 
     name: ClassVar[str] = "pursuit"
 
     def __post_init__(self) -> None:
         check_rounds(self.stages, "stages")
-        if not (is_whole(self.refinements) and self.refinements >= 0):
-            raise ValueError(f"refinements={self.refinements!r} must be a whole number of at least 0")
+        if self.refinements is not None and not (is_whole(self.refinements) and self.refinements >= 0):
+            raise ValueError(
+                f"refinements={self.refinements!r} must be a whole number of at least 0, or None for the public default"
+            )
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         rho = zcdp_rho(budget.epsilon, budget.delta)
         stages = min(self.stages or default_stages(problem, rho), problem.sparsity)
-        rounds, gram = stages + self.refinements, worth_a_gram(problem, rho)
+        refinements = (2 if problem.classifies and stages > 1 else 1) if self.refinements is None else self.refinements
+        rounds, gram = stages + refinements, worth_a_gram(problem, rho)
         asked = (3 if gram else 2) * rounds + (problem.intercept and not problem.classifies)
         quantiles = asked * quantile_rho(problem, rho, asked)
         start = START * rho if problem.classifies and problem.intercept else 0.0
@@ -83,7 +90,7 @@ class Pursuit:
             releases += [GaussianMoments.for_rho(MOMENTS * part) for part in early]
         values = 1 - PICKS - (GRAM if gram else MOMENTS)
         releases += [GaussianRestrictedGradient.for_rho(values * part) for part in late]
-        settings = {"stages": stages, "refinements": self.refinements, "clip": "private quantiles"}
+        settings = {"stages": stages, "refinements": refinements, "clip": "private quantiles"}
         return Plan(self.name, problem, budget, tuple(releases), settings)
 
     def run(self, vault: CentralVault) -> Floats:
@@ -160,9 +167,9 @@ class _Path:
         H = self.curvature.matrix()
         sd = self._last_noise()
         now, gradient = self._cut_back(self.theta[support] * units, gradient, sd)
-        step = self.damping / self._flattened() * np.linalg.inv(H)
+        step: Floats = self.damping / self._flattened(now, H) * np.linalg.inv(H).astype(np.float64)
         values = now - step @ gradient
-        noise = self.evidence * sd * np.linalg.norm(step, axis=1)
+        noise = np.hypot(self.evidence * sd * np.linalg.norm(step, axis=1), SURPRISE * self._sampling(step, H))
         believable = BELIEF * (1.0 if problem.classifies else self.first_clip)
         drowned = (np.abs(values) < noise) | (noise * np.sqrt(np.diag(H)) > believable)
         values[drowned] = np.where(support == problem.d, now, 0.0)[drowned]
@@ -193,10 +200,25 @@ class _Path:
         clip = self.vault.quantile("row norms", 0.9, norm * LEVELS, self.theta, self.quantile, self.support)
         self.curvature.add(self.vault.gram(self.support, release, clip), self._last_noise())
 
-    def _flattened(self) -> float:
-        """The loss's curvature in a margin where residuals above the median are clipped: the part that are not."""
+    def _sampling(self, step: Floats, H: Floats) -> Floats:
+        """The standard error that other rows of the same law would give each value: no noise, but as little signal.
+
+        A row's gradient is its clipped residual times its entries. At most curvature = 1/4 is a class's variance.
+        """
+        square = self.problem.curvature if self.problem.classifies else CLIPPED * self.clip**2
+        spread: Floats = np.sqrt(square / self.problem.n * np.einsum("ij,jk,ik->i", step, H, step))
+        return spread
+
+    def _flattened(self, now: Floats, H: Floats) -> float:
+        """The loss's mean curvature in a margin.
+
+        For numbers, residuals above the median are clipped: the part that are not. For classes, that of Gaussian
+        margins with the model's own second moment.
+        """
         if self.problem.classifies:
-            return self.problem.curvature
+            nodes, weights = np.polynomial.hermite_e.hermegauss(15)
+            p = expit(nodes * math.sqrt(max(float(now @ H @ now), 0.0)))
+            return max(float(weights @ (p * (1 - p)) / weights.sum()), FLATTEST * self.problem.curvature)
         return min(1.0, self.q + math.log(len(LEVELS)) * self.quantile.multiplier / self.problem.n)
 
     def _last_noise(self) -> float:
@@ -205,7 +227,13 @@ class _Path:
 
 
 def default_stages(problem: Problem, rho: float) -> int:
-    """More stages where the noise of one is small: 3, 5 or 8 as n sqrt(rho) / s is below 20, below 80, or above."""
+    """More stages where the noise of one is small: 3, 5 or 8 as n sqrt(rho) / s is below 20, below 80, or above.
+
+    For classes 1, 2, 3 or 8 as n sqrt(rho / s) is below 250, 400, 700, or above.
+    """
+    if problem.classifies:  # residuals of classes hardly shrink from stage to stage
+        strength = problem.n * math.sqrt(rho / problem.sparsity)
+        return 1 if strength < 250 else 2 if strength < 400 else 3 if strength < 700 else 8
     strength = problem.n * math.sqrt(rho) / problem.sparsity
     return 3 if strength < 20 else 5 if strength < 80 else 8
 
