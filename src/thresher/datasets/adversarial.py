@@ -35,8 +35,8 @@ class Fingerprints:
     """The w + 1 data sets of "Nearly optimal private LASSO", section 3: of w + 1 code words each leaves out one.
 
     Within ||theta||_1 <= 1 a small squared loss asks for the sign of nearly every column in which all w code words
-    agree; of long codes, who knows these signs can tell whose code word is missing. So no private algorithm has a small loss on all
-    of the data sets. Features and targets are within [-1, 1].
+    agree; of long codes, who knows these signs can tell whose code word is missing. So no private algorithm has a small
+    loss on all of the data sets. Features and targets are within [-1, 1].
     """
 
     codes: Signs

@@ -21,6 +21,9 @@ __all__ = ["adult", "kddcup99"]
 
 Cells = Sequence[Sequence[str]]
 UNIT = {"row_bound": 1.0, "classes": (-1, 1)}
+OFFICIAL = 32_561
+"""Rows of adult.data."""
+
 TRAINING, TESTING = 70_000, 20_000
 """Rows drawn of KDDCup99's files: as many as the thesis draws."""
 
@@ -142,8 +145,7 @@ def _fetched_adult() -> tuple[Fields, Fields]:
         [_openml_cell(value, known) for value, known in zip(row, named, strict=True)] + [str(label)]
         for row, label in zip(found.data, found.target, strict=True)
     ]
-    official = 32_561
-    return _adult_facts(cells[:official]), _adult_facts(cells[official:])
+    return _adult_facts(cells[:OFFICIAL]), _adult_facts(cells[OFFICIAL:])
 
 
 def _openml_cell(value: Any, known: Sequence[str] | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,11 +56,12 @@ def integers(path: Path, columns: int) -> NDArray[np.int16]:
 def idx(path: Path) -> NDArray[np.uint8]:
     """The bytes of an idx file (MNIST): two zeros, 8 for unsigned bytes, the number of axes, their lengths."""
     content = _unpacked(path)
-    axes = content[3] if content[:3] == b"\x00\x00\x08" else 0
-    shape = np.frombuffer(content, ">u4", axes, offset=4) if axes and len(content) >= 4 + 4 * axes else ()
-    if not axes or len(content) != 4 + 4 * axes + int(np.prod(shape, dtype=np.int64)):
+    axes = content[3] if len(content) > 3 and content.startswith(b"\0\0\x08") else 0
+    start = 4 + 4 * axes
+    shape = [int.from_bytes(content[at : at + 4], "big") for at in range(4, start, 4)]
+    if not axes or len(content) != start + math.prod(shape):
         raise ValueError(f"{path} is not a whole idx file of bytes; take it once more from where it was published")
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(tuple(int(length) for length in shape))
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
 def cifar(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
