@@ -9,21 +9,19 @@ Run: THRESHER_DATA=... ./dev federated sparse
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import real
 from accuracy import header, row
 from machine import describe
 from thresher import SparseClassifier
 from thresher.algorithms import DPIGHT
+from thresher.datasets import load
 from thresher.federated import FederatedSparseClassifier
 from thresher.randomness import NoiseSource
 from thresher.releases import GaussianGradient
@@ -36,13 +34,13 @@ Errors = NDArray[np.float64]
 
 
 def compare() -> None:
-    X, X_test, y, y_test = real.a9a(Path(os.environ["THRESHER_DATA"])).parts
-    X = X.tocsr()
-    bound = float(np.sqrt(14))  # fields a row of a9a has at most, each a 1
+    a9a = load("a9a")
+    X, X_test, y, y_test = a9a.X, a9a.X_test, a9a.y, a9a.y_test
     cuts = np.cumsum([round(share * len(y)) for share in SHARES])[:-1]
     sets = [(X[a:b], y[a:b]) for a, b in zip([0, *cuts], [*cuts, len(y)], strict=True)]
     settings: dict[str, Any] = {
-        "sparsity": SPARSITY, "epsilon": EPSILON, "delta": DELTA, "row_bound": bound, "classes": np.unique(y).tolist(),
+        "sparsity": SPARSITY, "epsilon": EPSILON, "delta": DELTA,
+        "row_bound": a9a.bounds["row_bound"], "classes": a9a.bounds["classes"],
     }  # fmt: skip
 
     def joint(aggregation: Any) -> Any:

@@ -170,7 +170,7 @@ def tables() -> None:
 
 def _accuracy(task: real.Task, algorithm: str, epsilon: float, seed: int) -> float:
     X, X_test, y, y_test = task.parts
-    model = LocalSparseClassifier(task.sparsity, epsilon, algorithm=algorithm, random_state=seed, **task.bounds)
+    model = LocalSparseClassifier(task.sparsity, epsilon, algorithm=algorithm, random_state=seed, **task.data.bounds)
     return float(model.fit(X, y).score(X_test, y_test))
 
 

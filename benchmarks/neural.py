@@ -24,6 +24,7 @@ from machine import describe
 from ratios import Ratio, part_of
 from thresher import Budget
 from thresher.algorithms import DPSGD, DPSRM
+from thresher.datasets import load
 from thresher.randomness import NoiseSource
 from thresher.torch import PrivateTrainer
 from thresher.torch.examples import ArrayExamples
@@ -120,13 +121,12 @@ SEEDS = (11, 12, 13)
 def digits() -> dict[str, torch.Tensor]:
     """MNIST, less its published mean pixel and over its published sd."""
     named = os.environ.get("THRESHER_DATA")
-    folder = Path(named) if named else Path(__file__).parents[2] / "shared" / "data"
-    with np.load(folder / "mnist.npz") as file:
-        data = {name: torch.from_numpy(file[name]) for name in file.files}
-    for name in ("X_train", "X_test"):
-        pixels = data[name].float().reshape(-1, 1, 28, 28) / 255
+    found = load("mnist", Path(named) if named else Path(__file__).parents[2] / "shared" / "data")
+    data = {"y_train": torch.from_numpy(found.y).long(), "y_test": torch.from_numpy(found.y_test).long()}
+    for name, images in (("X_train", found.X), ("X_test", found.X_test)):
+        pixels = torch.from_numpy(images).float().reshape(-1, 1, 28, 28) / 255
         data[name] = ((pixels - 0.1307) / 0.3081).contiguous(memory_format=torch.channels_last)
-    return {name: values.long() if name.startswith("y") else values for name, values in data.items()}
+    return data
 
 
 def error_of(algorithm: Any, epsilon: float, seed: int, data: dict[str, torch.Tensor]) -> float:

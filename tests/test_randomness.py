@@ -661,10 +661,11 @@ def test_no_state_shows_when_a_source_is_printed():
 # -- the only place -----------------------------------------------------------------------------------------------
 
 PACKAGE = Path(thresher.__file__).parent
-# datasets.py makes synthetic data and auxiliary.py public rows, neither sees private rows; audit/attacks.py chooses
-# which rows of an attacker's pool are members, audit/one_run.py makes canaries; the two of federated/ make keys
+# datasets/ makes synthetic data and splits public sets, auxiliary.py makes public rows; audit/attacks.py chooses which
+# rows of an attacker's pool are members, audit/one_run.py makes canaries; the two of federated/ make keys
 MAY_DRAW = {
-    "randomness.py", "datasets.py", "auxiliary.py", "audit/attacks.py", "audit/one_run.py",
+    "randomness.py", "datasets/laws.py", "datasets/adversarial.py", "datasets/real_set.py", "auxiliary.py",
+    "audit/attacks.py", "audit/one_run.py",
     "federated/masks.py", "federated/secret_shares.py", "federated/additive.py",
     "federated/mpyc_worker/table.py", "federated/spu_worker.py",
 }  # fmt: skip

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from texts import tf_idf
 from thresher import SparseClassifier, SparseRegressor
+from thresher.datasets import load
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")  # the papers' delta of 0.01 is too large
 
@@ -50,9 +50,8 @@ def test_where_noise_drowns_the_signal_the_model_is_near_zero_on_the_dpsl_kt_law
 @pytest.fixture(scope="module")
 def imdb(data_dir):
     """Unit tf-idf rows of the movie reviews: training rows and labels, test rows and labels."""
-    X, X_test = tf_idf(data_dir, "imdb")
-    y, y_test = (np.load(data_dir / f"imdb_{part}.npz")["y"] for part in ("train", "test"))
-    return X, y, X_test, y_test
+    data = load("imdb", data_dir)
+    return data.X, data.y, data.X_test, data.y_test
 
 
 @pytest.mark.parametrize(("epsilon", "promised"), [(1.0, 0.72), (2.0, 0.78), (4.0, 0.81), (8.0, 0.82)])

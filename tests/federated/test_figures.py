@@ -9,7 +9,8 @@ import chapter6
 from chapter6 import METHODS, Judge, run
 from curves import plot
 from federated import write
-from hospitals import SETS, Rows, unit_rows
+from hospitals import SETS, Rows
+from thresher.datasets import unit_rows
 
 pytest.importorskip("matplotlib")
 

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from thresher.budget import Adjacency
 from thresher.clipping import Bounds
+from thresher.datasets import support_flip_rows
 from thresher.plan import Problem
 
 __all__ = [
@@ -182,18 +183,8 @@ def leaning(loss: str = "squared", n: int = 20) -> Pair:
 
 
 def support_flip(n: int = 801, d: int = 10) -> Pair:
-    """Erratum E-5: (n+1)/2 rows say "column 0" and the others "column 1", or one fewer does.
-
-    The best model with one feature jumps from one column to the other: its distance does not shrink with n, so no
-    noise of order 1/n hides it (DPSL-KT, Theorem 4.3).
-    """
-    half = (n + 1) // 2
-    X = np.zeros((n, d))
-    X[:half, 0] = X[half:, 1] = 1.0
-    moved = X.copy()
-    moved[half - 1, :2] = 0.0, 1.0
-    y = np.ones(n)
-    return Pair("support flip", (X, y), (moved, y), _problem(n, d, 1, "squared"))
+    """Erratum E-5: one row makes the best model with one feature jump from one column to another."""
+    return Pair("support flip", *support_flip_rows(n, d), _problem(n, d, 1, "squared"))
 
 
 def orthogonal_rows(n: int = 10, d: int = 3) -> Pair:

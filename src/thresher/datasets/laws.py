@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 __all__ = ["SignLaw", "SparseLaw", "dp_ight_law", "dpsl_kt_law", "ldp_law"]
 
@@ -16,7 +17,7 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True)
 class SparseLaw:
     """y = X theta + N(0, noise_variance), theta with s nonzeros U(-1, 1), X entries U(-width, width), rows cut to
-    row_bound.
+    row_bound; or classes that a logistic model of the same X theta draws.
     """
 
     n: int
@@ -37,12 +38,26 @@ class SparseLaw:
     def draw(self, seed: int) -> tuple[Floats, Floats, Floats]:
         """X, y and the true theta."""
         rng = np.random.default_rng(seed)
+        X, theta = self._draw_rows(rng)
+        return X, X @ theta + rng.normal(0, math.sqrt(self.noise_variance), self.n), theta
+
+    def draw_classes(self, seed: int) -> tuple[Floats, NDArray[np.int8], Floats]:
+        """The X and theta of :meth:`draw`, and classes 0 and 1 with P(y = 1) = 1/(1 + exp(-<x, theta>)).
+
+        The papers print 1/(1 + exp(<x, theta>)), while the model they fit has the other sign: its best theta would be
+        the negative of the true one, and the relative error would tend to 2. So the sign is flipped here.
+        """
+        rng = np.random.default_rng(seed)
+        X, theta = self._draw_rows(rng)
+        return X, (rng.random(self.n) < expit(X @ theta)).astype(np.int8), theta
+
+    def _draw_rows(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         theta = np.zeros(self.d)
         theta[rng.choice(self.d, self.s, replace=False)] = rng.uniform(-1, 1, self.s)
         X = rng.uniform(-self.width, self.width, (self.n, self.d))
         if self.row_bound is not None:
             X *= np.minimum(1, self.row_bound / np.linalg.norm(X, axis=1))[:, None]
-        return X, X @ theta + rng.normal(0, math.sqrt(self.noise_variance), self.n), theta
+        return X, theta
 
 
 @dataclass(frozen=True)
@@ -78,12 +93,15 @@ class SignLaw:
 
 
 def dp_ight_law(n: int = 1000, d: int = 1000, s: int = 10) -> SparseLaw:
-    """The sparse linear law of the DP-IGHT paper, section 6: entries U(-2, 2), rows rescaled to ||x||_2 <= 2 s."""
+    """The law of the DP-IGHT paper, section 6: entries U(-2, 2), rows rescaled to ||x||_2 <= 2 s.
+
+    Its second size is n = d = 5000, s = 30.
+    """
     return SparseLaw(n, d, s, width=2.0, row_bound=2.0 * s)
 
 
 def dpsl_kt_law(n: int = 800, d: int = 1000, s: int = 10) -> SparseLaw:
-    """The sparse linear law of the DPSL-KT paper: entries U(-1, 1)."""
+    """The law of the DPSL-KT paper: entries U(-1, 1). Its second size is n = 4000, d = 5000, s = 50."""
     return SparseLaw(n, d, s, width=1.0)
 
 

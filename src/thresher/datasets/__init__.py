@@ -1,0 +1,25 @@
+"""Synthetic laws of the papers, adversarial rows, and loaders of real data sets."""
+
+from thresher.datasets.adversarial import Fingerprints, fingerprints, support_flip_rows
+from thresher.datasets.files import MissingDataError
+from thresher.datasets.formats import unit_rows
+from thresher.datasets.laws import SignLaw, SparseLaw, dp_ight_law, dpsl_kt_law, ldp_law
+from thresher.datasets.real import REAL_SETS, load
+from thresher.datasets.real_set import RealSet, halves
+
+__all__ = [
+    "REAL_SETS",
+    "Fingerprints",
+    "MissingDataError",
+    "RealSet",
+    "SignLaw",
+    "SparseLaw",
+    "dp_ight_law",
+    "dpsl_kt_law",
+    "fingerprints",
+    "halves",
+    "ldp_law",
+    "load",
+    "support_flip_rows",
+    "unit_rows",
+]
