@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 __all__ = ["Cell", "Chart", "Experiment", "Grid", "Note", "Part", "Row", "Series", "Verdict"]
 
@@ -65,12 +65,6 @@ class Verdict:
 Part = Grid | Chart | Note | Verdict
 
 
-class Run(Protocol):
-    """Runs one cell; the same cell gives the same rows."""
-
-    def __call__(self, **cell: Any) -> list[Row]: ...
-
-
 @dataclass(frozen=True)
 class Experiment:
     """A table or figure of a paper: what it printed, what its formula really gives, what the sound version gives."""
@@ -80,7 +74,7 @@ class Experiment:
     source: str  # where it stands in the paper
     about: str  # the law or data, and every choice that the paper leaves open
     cells: Callable[[bool], list[Cell]]  # of the quick run, or of the full one
-    run: Run
+    run: Callable[..., list[Row]]  # of one cell's arguments; the same cell gives the same rows
     show: Callable[[Sequence[Row]], list[Part]]
     needs: tuple[str, ...] = ()  # real sets, by their names in thresher.datasets
     extra: str | None = None  # of pyproject.toml

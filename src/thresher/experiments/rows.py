@@ -20,14 +20,14 @@ class Mean(NamedTuple):
 
     value: float
     sd: float
-    count: int
+    runs: int
 
     @property
     def error(self) -> float:
-        return self.sd / math.sqrt(self.count)
+        return self.sd / math.sqrt(self.runs)
 
     def __str__(self) -> str:
-        return f"{self.value:.3g}" if self.count == 1 else f"{self.value:.3g} ± {self.error:.1g}"
+        return f"{self.value:.3g}" if self.runs == 1 else f"{self.value:.3g} ± {self.error:.1g}"
 
 
 def means(rows: Iterable[Row], by: Sequence[str], value: str) -> dict[tuple[Any, ...], Mean]:
