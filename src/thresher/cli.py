@@ -1,4 +1,4 @@
-"""The command line: thresher fit | predict | plan | verify | audit | federate | demo."""
+"""The command line: thresher fit | predict | plan | verify | audit | reproduce | federate | demo."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ import typer
 from thresher.algorithms import ERM, REGISTRY
 from thresher.certificate import Certificate
 from thresher.datasets import dpsl_kt_law
-from thresher.display import out, show_certificate, show_coefficients, show_findings, show_plans
+from thresher.display import (
+    out,
+    show_certificate,
+    show_coefficients,
+    show_experiments,
+    show_findings,
+    show_outcome,
+    show_plans,
+)
 from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
 from thresher.federated.commands import federate
@@ -279,6 +287,41 @@ def audit(
             out.print(f"Written to {report}.")
     if any(finding.surprising for finding in findings):
         raise typer.Exit(1)
+
+
+@command
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[list | ID ...]", help="Experiments, such as x5 x6; all by default.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Fewer seeds, budgets and rows: minutes for all of them.")] = False,
+    out_path: Annotated[Path, typer.Option("--out", help="A folder; what is finished in it is not run again.")] = Path(
+        "reproduction"
+    ),
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+) -> None:
+    """The tables and figures of the papers: what they print, what the printed formulas give, what sound noise gives.
+
+    Writes index.html, results.md and the measurements into a folder. Real data is read from the folder that the
+    environment variable THRESHER_DATA names; what is missing is said and left out.
+
+    Examples: thresher reproduce list, thresher reproduce x5 --quick, thresher reproduce --out results
+    """
+    from thresher.experiments import find_experiments
+
+    if names == ["list"]:
+        show_experiments(find_experiments([]))
+        return
+    from thresher.experiments.reproduce import reproduce
+    from thresher.report.page import check_writable
+
+    experiments = find_experiments(names or [])
+    if out_path.exists() and not out_path.is_dir():
+        raise ValueError(f"--out={str(out_path)!r} is a file; give a folder")
+    out_path.mkdir(parents=True, exist_ok=True)
+    check_writable(out_path / "index.html")
+    reproduce(experiments, out_path, quick=quick, jobs=jobs, verbose=1, tell=show_outcome)
+    out.print(f"Written to {out_path / 'index.html'}.")
 
 
 @command

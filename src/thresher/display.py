@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,15 @@ from rich.table import Table as Grid
 from thresher.audit.catalogue import Finding, verdict
 from thresher.budget import Budget
 from thresher.certificate import Certificate
+from thresher.experiments.experiment import Experiment, Verdict
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan, Problem
 from thresher.releases import Release
+from thresher.report.reproduction import Outcome
 
-__all__ = ["out", "show_certificate", "show_coefficients", "show_findings", "show_plans"]
+__all__ = [
+    "out", "show_certificate", "show_coefficients", "show_experiments", "show_findings", "show_outcome", "show_plans",
+]  # fmt: skip
 
 out = Console(highlight=False, soft_wrap=True)
 
@@ -128,6 +133,24 @@ def show_findings(findings: list[Finding], confidence: float) -> None:
             out.print(f"{finding.case.name}, erratum {finding.case.note}.")
         if finding.surprising:
             out.print(f"UNEXPECTED: {finding.result}")
+
+
+def show_experiments(experiments: Iterable[Experiment]) -> None:
+    grid = Grid("id", "what", "where", "needs")
+    for each in experiments:
+        needs = [*each.needs, *([f"thresher[{each.extra}]"] if each.extra else [])]
+        grid.add_row(each.name, each.title, each.source, ", ".join(needs))
+    out.print(grid)
+
+
+def show_outcome(outcome: Outcome) -> None:
+    """The verdicts of an experiment, as it comes."""
+    if outcome.missing:
+        out.print(f"{outcome.experiment.name}: not run: {outcome.missing}")
+    for part in outcome.parts:
+        if isinstance(part, Verdict):
+            holds = "holds" if part.holds else "does not hold"
+            out.print(f"{outcome.experiment.name}: {holds}: {part.text}", markup=False)
 
 
 def _between(values: list[float]) -> str:

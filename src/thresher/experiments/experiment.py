@@ -72,6 +72,7 @@ class Experiment:
     name: str
     title: str
     source: str  # where it stands in the paper
+    claim: str  # what the paper says of it
     about: str  # the law or data, and every choice that the paper leaves open
     cells: Callable[[bool], list[Cell]]  # of the quick run, or of the full one
     run: Callable[..., list[Row]]  # of one cell's arguments; the same cell gives the same rows

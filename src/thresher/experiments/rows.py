@@ -35,10 +35,13 @@ def means(rows: Iterable[Row], by: Sequence[str], value: str) -> dict[tuple[Any,
     groups: dict[tuple[Any, ...], list[float]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in by), []).append(row[value])
-    return {
-        key: Mean(float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else math.nan, len(found))
-        for key, found in groups.items()
-    }
+    return {key: Mean(float(np.mean(found)), _deviation(found), len(found)) for key, found in groups.items()}
+
+
+def _deviation(found: list[float]) -> float:
+    if len(found) == 1 or not np.all(np.isfinite(found)):
+        return math.nan
+    return float(np.std(found, ddof=1))
 
 
 def curve(points: Mapping[Any, Mean]) -> Series:

@@ -15,5 +15,5 @@ EXPERIMENT = synthetic_experiment(
     sizes=(Size("(i)", 1000, 1000, 10, seeds=20), Size("(ii)", 5000, 5000, 30, seeds=10)),
     epsilons=(2.0, 4.0, 6.0, 8.0, 10.0),
     errata=("E-2", "E-4"),
-    claim="The paper: DP-IGHT is accurate for large epsilon and better than the other private methods.",
+    claim="DP-IGHT is accurate for large epsilon and better than the other private methods.",
 )

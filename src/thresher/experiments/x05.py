@@ -18,5 +18,5 @@ EXPERIMENT = synthetic_experiment(
     ),
     epsilons=(0.8, 1.5, 2.0, 3.0, 4.0, 5.0),
     errata=("E-4", "E-5", "E-6", "E-9", "E-10"),
-    claim="The paper: DPSL-KT is close to non-private, and fine at epsilon .8 where all others fail.",
+    claim="DPSL-KT is close to non-private, and fine at epsilon .8 where all others fail.",
 )

@@ -15,5 +15,5 @@ EXPERIMENT = synthetic_experiment(
     sizes=(Size("(i)", 800, 1000, 10, seeds=20), Size("(ii)", 4000, 5000, 50, seeds=10)),
     epsilons=(2.0, 4.0, 6.0, 8.0, 10.0),
     errata=("E-2", "E-4", "E-5", "E-11"),
-    claim="The paper: DPSL-KT is accurate for large epsilon and better than DP-IGHT.",
+    claim="DPSL-KT is accurate for large epsilon and better than DP-IGHT.",
 )

@@ -8,7 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_writable", "figure", "heading", "page", "paragraph", "table"]
+__all__ = [
+    "bullets", "check_writable", "figure", "heading", "page", "paragraph", "side_by_side", "svg", "table", "verdict",
+]  # fmt: skip
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2433; --paper: #fff; --line: #d8dde6; --soft: #f4f6fa; --bad: #b3261e;
@@ -25,6 +27,11 @@ th, td { text-align: left; padding: 0.35rem 0.6rem; border-bottom: 1px solid var
 th { background: var(--soft); } td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); }
 figure { margin: 1.5rem 0; } figure svg { width: 100%; height: auto; background: #fff; border-radius: 6px; }
+.side { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); gap: 0 1.5rem; }
+p.verdict { background: var(--soft); border-left: 4px solid var(--bad); padding: 0.5rem 0.8rem; border-radius: 4px; }
+p.verdict.holds { border-color: var(--good); } p.verdict b { color: var(--bad); }
+p.verdict.holds b { color: var(--good); }
+p.caption { font-weight: 600; margin-bottom: 0.3rem; } p.small { font-size: 0.85rem; opacity: 0.8; }
 figcaption { font-size: 0.9rem; opacity: 0.85; }
 @media print { body { max-width: none; } figure, tr { break-inside: avoid; } }
 """
@@ -40,8 +47,23 @@ def page(title: str, parts: Iterable[str]) -> str:
     )
 
 
-def heading(text: str) -> str:
-    return f"<h2>{escape(text)}</h2>"
+def heading(text: str, anchor: str = "") -> str:
+    return f'<h2 id="{escape(anchor)}">{escape(text)}</h2>' if anchor else f"<h2>{escape(text)}</h2>"
+
+
+def bullets(items: Iterable[tuple[str, str]]) -> str:
+    """Links to anchors of this page."""
+    return "<ul>" + "".join(f'<li><a href="#{escape(to)}">{escape(text)}</a></li>' for text, to in items) + "</ul>"
+
+
+def verdict(text: str, holds: bool) -> str:
+    kind, word = ("verdict holds", "Holds.") if holds else ("verdict", "Does not hold.")
+    return f'<p class="{kind}"><b>{word}</b> {escape(text)}</p>'
+
+
+def side_by_side(parts: Iterable[str]) -> str:
+    """Figures beside each other where there is room, below each other on a phone."""
+    return f'<div class="side">{"".join(parts)}</div>'
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -68,14 +90,19 @@ def _row(cells: Sequence[Any], kind: str) -> str:
 
 
 def figure(drawing: Any, caption: str) -> str:
-    """A matplotlib figure as inline SVG with its text as text."""
+    """A matplotlib figure as inline SVG."""
+    return f"<figure>{svg(drawing)}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def svg(drawing: Any) -> str:
+    """A matplotlib figure with its text as text; the same figure gives the same text."""
     import matplotlib as mpl
 
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "thresher"}):
         drawing.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
-    svg = buffer.getvalue()
-    return f"<figure>{svg[svg.index('<svg') :]}<figcaption>{escape(caption)}</figcaption></figure>"
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
 
 
 def check_writable(path: Path) -> None:
