@@ -182,8 +182,8 @@ def test_the_plan_is_the_same_whatever_the_data(loss):
     assert all(plan == model.plan(300, 20) for plan in plans)
 
 
-def rounds_of(n, loss="squared", outputs=1):
-    bounds = Bounds(row=1.0, target=(-1.0, 1.0) if loss == "squared" else None)
+def rounds_of(n, loss="squared", outputs=1, feature=1.0):
+    bounds = Bounds(feature, row=1.0, target=(-1.0, 1.0) if loss == "squared" else None)
     plan = DPIGHT().plan(Problem(n, 50, 5, loss, bounds, outputs=outputs), Budget(1.0, 1e-6))
     return plan.settings["rounds"]
 
@@ -192,11 +192,12 @@ def test_more_rows_allow_more_rounds_and_there_are_never_more_than_forty():
     assert rounds_of(1000) < rounds_of(3000) < rounds_of(10_000) <= rounds_of(10**9) == 40
 
 
-def test_where_rounds_add_up_there_are_at_least_sixteen():
-    """For classes, and where one round shows little."""
+def test_where_rounds_add_up_there_are_at_least_sixteen_and_for_classes_forty():
+    """Where one round shows little, and where rows are bounded in norm only."""
     assert rounds_of(100) == 16
+    assert rounds_of(1000) < 16 <= rounds_of(1000, feature=None) < rounds_of(3000, feature=None) <= 40
     for loss, outputs in (("logistic", 1), ("multinomial", 3)):
-        assert [rounds_of(n, loss, outputs) for n in (100, 300, 10**9)] == [16, 16, 40]
+        assert [rounds_of(n, loss, outputs) for n in (100, 300, 10**9)] == [40, 40, 40]
 
 
 @pytest.mark.parametrize(
