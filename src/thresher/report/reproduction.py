@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from thresher.experiments.errata import ERRATA
 from thresher.experiments.experiment import Chart, Experiment, Grid, Note, Part, Row, Verdict
 from thresher.report import page
 from thresher.report.charts import draw
@@ -34,7 +35,7 @@ class Outcome:
 READING = (
     "Each section shows what a paper printed, what its formula really gives, and what noise that keeps its promise "
     "gives. Hyper-parameters are public rules, fixed in advance, the same for every table. A verdict is computed from "
-    "the rows of its section; E-numbers name the errata that it rests on (docs/errata.md)."
+    "the rows of its section; E-numbers name the errata that it rests on, which stand at the end."
 )
 
 
@@ -47,7 +48,17 @@ def reproduction_page(outcomes: Sequence[Outcome], told: str) -> str:
     parts.append(page.bullets((_title(outcome.experiment), outcome.experiment.name) for outcome in outcomes))
     for outcome in outcomes:
         parts += _section(outcome)
+    errata = _errata(outcomes)
+    if errata:
+        parts += [page.heading("Errata", "errata"), page.table(("", "what is wrong"), errata)]
     return page.page("The papers, reproduced", parts)
+
+
+def _errata(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    """Those that a verdict rests on, in their order."""
+    cited = {number for outcome in outcomes for part in outcome.parts if isinstance(part, Verdict)
+             for number in part.errata}  # fmt: skip
+    return [(number, text) for number, text in ERRATA.items() if number in cited]
 
 
 def _title(experiment: Experiment) -> str:
@@ -109,6 +120,7 @@ def markdown(outcomes: Sequence[Outcome], told: str) -> str:
             elif isinstance(part, Note):
                 lines += [part.text, ""]
         lines += [_effort(outcome), ""]
+    lines += ["## Errata", "", *(f"* **{number}** {text}" for number, text in _errata(outcomes)), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
