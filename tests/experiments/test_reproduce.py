@@ -29,16 +29,26 @@ def show(rows):
     ]
 
 
+def cells(quick):
+    return [{"seed": 0, "factor": 0.1}] if quick else [{"seed": s, "factor": 0.7} for s in range(3)]
+
+
 def experiment(**facts):
-    cells = {True: [{"seed": 0, "factor": 0.1}], False: [{"seed": s, "factor": 0.7} for s in range(3)]}
     facts = {"name": "x0", "title": "A title", "source": "A paper", "claim": "A claim.", "about": "A law.", **facts}
-    return Experiment(**facts, cells=lambda quick: cells[quick], run=run, show=show)
+    return Experiment(**facts, cells=cells, run=run, show=show)
+
+
+@pytest.fixture(autouse=True)
+def found(monkeypatch):
+    """What the names of a folder's record mean here: :func:`experiment` for the made-up one."""
+    monkeypatch.setattr(reproduce, "find_experiments", lambda names: [experiment()])
 
 
 def test_the_folder_holds_page_figures_and_rows(tmp_path):
     told = []
     (outcome,) = reproduce.reproduce([experiment()], tmp_path, quick=False, jobs=1, tell=told.append)
     assert told == [outcome]
+    assert reproduce.outcomes_in(tmp_path)[0] == [outcome]
     assert {"index.html", "results.md", "run.json", "x0.csv", "figures", "cells"} <= {
         p.name for p in tmp_path.iterdir()
     }

@@ -6,17 +6,19 @@ import importlib.util
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from thresher.datasets import MissingDataError, load
+from thresher.experiments import find_experiments
 from thresher.experiments.experiment import Experiment
-from thresher.experiments.rows import read_rows, write_rows
+from thresher.experiments.rows import read_rows, values_of, write_rows
 from thresher.experiments.runner import run_experiment
 from thresher.report.reproduction import Outcome, markdown, reproduction_page, write_figures
 
-__all__ = ["reproduce"]
+__all__ = ["outcomes_in", "reproduce"]
 
 PACKAGES = {"torch": "torch", "mpc": "mpyc"}  # what an extra brings
 
@@ -31,28 +33,41 @@ def reproduce(
     and ``cells/``, from which an interrupted run goes on. The page is built from the files, not from memory.
     """
     start = time.perf_counter()
-    outcomes = []
+    records = {}
     for experiment in experiments:
-        outcome = _run(experiment, out, quick, jobs, verbose)
-        outcomes.append(outcome)
-        tell(outcome)
+        records[experiment.name] = _run(experiment, out, quick, jobs, verbose)
+        tell(_outcome(experiment.name, records[experiment.name], out))
     told = f"Made by {_command(experiments, quick)}; {_versions()}."
-    (out / "run.json").write_text(json.dumps(_record(outcomes, told, time.perf_counter() - start), indent=2) + "\n")
+    record = {"told": told, "seconds": round(time.perf_counter() - start, 1), "experiments": records}
+    (out / "run.json").write_text(json.dumps(record, indent=2) + "\n")
+    outcomes, _ = outcomes_in(out)
     write_figures(outcomes, out / "figures")
     (out / "results.md").write_text(markdown(outcomes, told))
     (out / "index.html").write_text(reproduction_page(outcomes, told))
     return outcomes
 
 
-def _run(experiment: Experiment, out: Path, quick: bool, jobs: int, verbose: int) -> Outcome:
+def outcomes_in(folder: Path) -> tuple[list[Outcome], str]:
+    """What a folder holds, and how it was made."""
+    record = json.loads((folder / "run.json").read_text())
+    return [_outcome(name, each, folder) for name, each in record["experiments"].items()], record["told"]
+
+
+def _outcome(name: str, record: Mapping[str, Any], folder: Path) -> Outcome:
+    (experiment,) = find_experiments([name])
+    rows = [] if record["missing"] else read_rows(folder / f"{name}.csv")
+    return Outcome(experiment, rows, record["missing"], record["seconds"])
+
+
+def _run(experiment: Experiment, out: Path, quick: bool, jobs: int, verbose: int) -> dict[str, Any]:
+    """Leaves rows in the folder; returns what ``run.json`` tells of them."""
     missing = _missing(experiment)
     if missing:
-        return Outcome(experiment, missing=missing)
+        return {"missing": missing, "seconds": 0.0, "seeds": []}
     kept = out / "cells" / experiment.name
     rows, seconds = run_experiment(experiment, experiment.cells(quick), kept, jobs=jobs, verbose=verbose)
-    file = out / f"{experiment.name}.csv"
-    write_rows(rows, file)
-    return Outcome(experiment, read_rows(file), seconds=seconds)
+    write_rows(rows, out / f"{experiment.name}.csv")
+    return {"missing": "", "seconds": round(seconds, 1), "seeds": values_of(rows, "seed")}
 
 
 def _missing(experiment: Experiment) -> str:
@@ -75,14 +90,3 @@ def _command(experiments: Sequence[Experiment], quick: bool) -> str:
 def _versions() -> str:
     packages = ", ".join(f"{name} {version(name)}" for name in ("thresher", "numpy", "scipy", "scikit-learn"))
     return f"{packages}, Python {platform.python_version()}"
-
-
-def _record(outcomes: Sequence[Outcome], told: str, seconds: float) -> dict[str, object]:
-    each = {
-        outcome.experiment.name: {
-            "measurements": len(outcome.rows), "seeds": sorted({row["seed"] for row in outcome.rows if "seed" in row}),
-            "seconds": round(outcome.seconds, 1), "missing": outcome.missing,
-        }
-        for outcome in outcomes
-    }  # fmt: skip
-    return {"told": told, "seconds": round(seconds, 1), "experiments": each}
