@@ -1,9 +1,9 @@
 """Relative error with public defaults on synthetic laws: ||theta - theta*|| / ||theta*||, 1 for the zero model.
 
-Three tables in Markdown: the papers' laws, pursuit against peeling on the laws it was made for, and both off them. The
+Two tables in Markdown: pursuit against peeling on the law it was made for, and both off it. The
 constants of the defaults were chosen on these laws with other draws. Real data: benchmarks/real.py.
 
-Run: ./dev accuracy [papers | targets | laws | real [NAME ...]]
+Run: ./dev accuracy [targets | laws | real [NAME ...]]
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 import laws
 import real
 from thresher import SparseRegressor
-from thresher.algorithms import REGISTRY, Peeling
-from thresher.datasets import SparseLaw, dp_ight_law, dpsl_kt_law
+from thresher.algorithms import Peeling
+from thresher.datasets import dpsl_kt_law
 
 DRAWS = 10
 FEW = 3  # draws for the non-private baseline, which varies little
 ROUNDS = (1, 2, 3, 5, 10)  # of peeling; the best one counts
-PRIVATE = [name for name in REGISTRY if name != "ight"]
 
 Draw = Callable[[int], laws.Drawn]
 
@@ -46,20 +45,6 @@ def best_peeling(draw: Draw, **facts: Any) -> float:
 
 def ight(draw: Draw, **facts: Any) -> float:
     return float(np.mean(errors(draw, "ight", FEW, **{**facts, "epsilon": float("inf")})))
-
-
-def papers() -> None:
-    header("law (delta .01)", "epsilon", *PRIVATE, "IGHT")
-    settings: tuple[tuple[str, SparseLaw, dict[str, float], tuple[float, ...]], ...] = (
-        ("DP-IGHT paper, n=d=1000, s=10", dp_ight_law(), {"feature_bound": 2.0, "row_bound": 20.0}, (2, 4, 10)),
-        ("DPSL-KT paper, n=800, d=1000, s=10", dpsl_kt_law(), {"feature_bound": 1.0}, (0.8, 2, 5)),
-    )
-    for name, law, bounds, epsilons in settings:
-        facts = {"sparsity": law.s, "delta": 0.01, "target_bound": 3 * law.target_deviation, **bounds}
-        baseline = ight(law.draw, **facts)
-        for epsilon in epsilons:
-            cells = [np.mean(errors(law.draw, each, DRAWS, epsilon=epsilon, **facts)) for each in PRIVATE]
-            row(name, epsilon, *(f"{cell:.2f}" for cell in cells), f"{baseline:.2f}")
 
 
 TARGETS = (  # n, d, s, epsilon, delta, target bound
@@ -111,7 +96,6 @@ def row(*cells: object) -> None:
 
 
 TABLES = {
-    "papers": ("The papers' laws", papers),
     "targets": ("Entries U(-1, 1), theta U(-1, 1), noise variance .1", targets),
     "laws": ("Off that law", off_laws),
 }
