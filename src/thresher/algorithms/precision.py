@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.special import expit
 
 from thresher.plan import INTERCEPT_ENTRY
@@ -21,6 +20,8 @@ CLEAR = 3.0  # a move whose square exceeds so many noise variances was made by s
 SLOWEST = 0.8  # a coordinate is believed to lose at least a fifth of its error in a move
 MODEL = 0.1  # what Gaussian margins predict may be off by the root of this part
 FLATTEST = 0.1  # of the mean curvature: no direction is believed to be flatter
+
+UNIFORM = 1.8  # E x^4 / (E x^2)^2 of a uniform column
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -99,7 +100,7 @@ def errors_of_classes(last: Move, n: int, intercept: bool) -> tuple[Floats, Floa
     curvature only. The latter counts as error, as far as it goes and by MODEL of either of its parts.
     """
     margins = _Margins(last, intercept)
-    p, limit = margins.p, last.clip / math.sqrt(float(np.trace(last.H)))
+    p, limit = margins.p, last.clip / margins.norm
     one, zero = np.minimum(1 - p, limit), np.minimum(p, limit)  # sizes of the clipped residuals of either class
     inverse = _inverse(margins.moments(p * (1 - p) * (p * (1 - p <= limit) + (1 - p) * (p <= limit))), last.H)
     V = margins.moments(p * one**2 + (1 - p) * zero**2)
@@ -121,6 +122,11 @@ class _Margins:
         self._rows = self._centre + np.outer(NODES, along)  # E[x | margin]
         self._rest = H - np.outer(self._centre, self._centre) - np.outer(along, along)  # Cov[x | margin]
 
+        squares = np.diag(H)[intercept:]
+        # E x^4 / E x^2 of a column: at least what a uniform one has, and 1 where its mean is its second moment (0 or 1)
+        peaks = np.maximum(UNIFORM * squares, (self._centre[intercept:] / squares) ** 2 if intercept else 1.0)
+        self.norm = math.sqrt(float(np.trace(H)) + float(np.mean(np.minimum(peaks, 1.0) - squares)))
+
     def moments(self, weights: Floats) -> Floats:
         """E[weight x x']."""
         matrix: Floats = float(WEIGHTS @ weights) * self._rest + (self._rows.T * (WEIGHTS * weights)) @ self._rows
@@ -133,7 +139,9 @@ class _Margins:
 
 def _inverse(K: Floats, H: Floats) -> Floats:
     """K^-1, where no direction is believed to be much flatter than K is on the average in units of H."""
-    values, vectors = eigh(K, H)
+    squares, axes = np.linalg.eigh(H)
+    root = (axes / np.sqrt(squares)) @ axes.T  # H^-1/2
+    values, vectors = np.linalg.eigh(root @ K @ root)
     raised = np.maximum(values, FLATTEST * max(float(np.mean(values)), 1e-12))
-    inverse: Floats = (vectors / raised) @ vectors.T
+    inverse: Floats = root @ ((vectors / raised) @ vectors.T) @ root
     return inverse
