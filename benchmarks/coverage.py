@@ -24,7 +24,7 @@ import laws
 from thresher import SparseClassifier, SparseRegressor
 from thresher.models import LinearModel
 
-DRAWS = 30
+DRAWS = 20
 LEVEL = 0.9
 
 Floats = NDArray[np.float64]
@@ -129,8 +129,7 @@ def measured(case: Case, draws: int) -> Tally:
     return tally
 
 
-def main(draws: int) -> None:
-    warnings.simplefilter("ignore")
+def coverage(draws: int) -> None:
     print(f"\nPursuit with its defaults, {draws} draws of each law:\n")
     row(
         "law", "n, d, s", "epsilon, delta", "true features selected", "held", "all selected", "held",
@@ -145,6 +144,9 @@ def main(draws: int) -> None:
             *facts(case), int(true.sum()), f"{held[true].mean():.3f}", len(true), f"{held.mean():.3f}",
             f"{np.median(tally.errors):.3g}", f"{stability[true].mean():.3f}", f"{again[true].mean():.3f}",
         )  # fmt: skip
+
+
+def found_again(draws: int) -> None:
     print("\nNear the noise, true features by their stability: how many there were, and the part found again:\n")
     row("law", "n, d, s", "epsilon, delta", *(f"{low:g} to {high:g}" for low, high in BANDS))
     print("|---" * 7 + "|")
@@ -165,4 +167,7 @@ def row(*cells: object) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else DRAWS)
+    warnings.simplefilter("ignore")
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else DRAWS
+    coverage(wanted)
+    found_again(wanted)
