@@ -214,8 +214,15 @@ def test_the_noise_part_is_that_of_the_gradient_times_the_step():
     np.testing.assert_allclose(noise, 1e-2 * 0.5 / np.linspace(0.2, 0.4, 4))
 
 
-@pytest.mark.parametrize("errors", [lambda v, n: errors_of_numbers(still(variance=v), still(), 0.2, 0.5, n),
-                                    lambda v, n: errors_of_classes(still(variance=v), n, intercept=False)])  # fmt: skip
+def of_numbers(variance, n):
+    return errors_of_numbers(still(variance=variance), still(), 0.2, 0.5, n)
+
+
+def of_classes(variance, n):
+    return errors_of_classes(still(variance=variance), still(), n, intercept=False)
+
+
+@pytest.mark.parametrize("errors", [of_numbers, of_classes])
 def test_noise_grows_with_the_noise_and_sampling_falls_with_the_root_of_the_rows(errors):
     (_, sampling), (_, quarter) = errors(1e-4, 1000), errors(1e-4, 4000)
     np.testing.assert_allclose(sampling, 2 * quarter)

@@ -221,7 +221,7 @@ class _Path:
         """How far the values may be off, and whether another run would find the same features: no further question."""
         problem, (*before, last) = self.problem, self.moves
         if problem.classifies:
-            noise, sampling = errors_of_classes(last, problem.n, problem.intercept)
+            noise, sampling = errors_of_classes(last, before[0] if before else None, problem.n, problem.intercept)
         else:
             noise, sampling = errors_of_numbers(last, before[0] if before else None, self.clip, self.q, problem.n)
         columns, picks, gumbel, clip = self.picked
