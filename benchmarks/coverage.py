@@ -3,7 +3,7 @@
 Tables in Markdown, for docs/uncertainty.md. Coverage: of the true features that were selected, and of all features
 that were, where the interval of a column that means nothing must hold 0. "Found again": the mean stability of the
 selected true features, and the part of them that a second run on fresh rows of the same law selects. The constants of
-the formulas were chosen on these laws with other draws.
+the formulas were chosen on these laws with other draws, and with a9a in view.
 
 With THRESHER_DATA, a9a besides: how often intervals hold the coefficients of a logistic regression without privacy on
 the same features.
@@ -85,6 +85,7 @@ CASES = (
     Case("t(3) noise", laws.heavy_tails, 4000, 1000, 10),
     Case("AR(1) .5", neighbours, 4000, 1000, 10),
     Case("AR(1) .5", neighbours, 20000, 1000, 20),
+    Case("AR(1) .9", partial(laws.correlated, r=0.9), 4000, 1000, 10),
     Case("0/1 columns, 10 % ones", ones, 4000, 1000, 10),
     Case("0/1 columns, 10 % ones", ones, 20000, 1000, 20),
     Case("classes, U(-3, 3)", laws.uniform, 4000, 200, 5, strength=3.0),
