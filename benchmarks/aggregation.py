@@ -27,7 +27,7 @@ MASKS = Backend("10 parties", 10, partial(SkellamAggregation, 10, colluding=4), 
 
 
 def main() -> None:
-    header("back-end", "who computes", "d", "coins per coordinate", "seconds", "MB sent in all")
+    header("back-end", "who computes", "d", "bits per coordinate", "seconds", "MB sent in all")
     asked = [(MPYC, BACKENDS[MPYC], FEW), (MPYC, BACKENDS[MPYC], MANY), (MPYC, FIVE, FEW)]
     asked += [("masks, Skellam noise", MASKS, length) for length in TIMES]
     if VARIABLE in os.environ:
@@ -35,8 +35,8 @@ def main() -> None:
     for name, backend, length in asked:
         found = timed_sums(backend, length, TIMES[length])
         seconds, sent = statistics.median(each.seconds for each in found), found[0].megabytes
-        coins = "" if isinstance(backend.law, Skellam) else backend.law.bits
-        row(name, backend.who, f"{length:,}", coins, f"{seconds:.2f}", "" if sent is None else f"{sent:.2f}")
+        bits = "" if isinstance(backend.law, Skellam) else backend.law.bits
+        row(name, backend.who, f"{length:,}", bits, f"{seconds:.2f}", "" if sent is None else f"{sent:.2f}")
 
 
 if __name__ == "__main__":

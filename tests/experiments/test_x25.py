@@ -20,8 +20,8 @@ def test_sums_are_timed_and_their_bytes_counted():
 def some_rows(names=(FLOOR, MPYC, ALONE), **changes):
     """A second for sums with noise, a hundredth without it; as many megabytes for each hundred features."""
     return [
-        {"back-end": name, "who": "3 parties", "data": data, "features": printed["features"], "coins": 289, "seed": seed,
-         "seconds": 0.01 if name == ALONE else 1.0, "cores": 2,
+        {"back-end": name, "who": "3 parties", "data": data, "features": printed["features"], "coins": 289,
+         "seed": seed, "seconds": 0.01 if name == ALONE else 1.0, "cores": 2,
          "megabytes": None if name == FLOOR else printed["features"] / (1e4 if name == ALONE else 1e2),
          **(changes if name == MPYC else {})}
         for name in names for data, printed in PRINTED.items() for seed in range(3)
