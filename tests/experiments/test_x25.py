@@ -1,11 +1,15 @@
 """Table 6.2: sums are timed and counted, and the verdicts follow the rows."""
 
 import pytest
+from typer.testing import CliRunner
 
+from thresher.cli import app
+from thresher.display import show_outcome
 from thresher.experiments import x25
 from thresher.experiments.experiment import Grid, Note, Verdict
 from thresher.experiments.x25 import ALONE, BACKENDS, EXPERIMENT, FLOOR, MPYC, PRINTED, SPU, run
 from thresher.federated.spu import VARIABLE
+from thresher.report.reproduction import Outcome
 
 
 def test_sums_are_timed_and_their_bytes_counted():
@@ -61,6 +65,17 @@ def test_spu_is_run_where_it_is_and_missed_where_it_is_not(monkeypatch, there):
     assert cell["backends"] == [*BACKENDS, *(SPU if there else ())]
     (note,) = (part for part in EXPERIMENT.show(some_rows(cell["backends"])) if isinstance(part, Note))
     assert ("SPU was not run" in note.text) is not there
+
+
+def test_the_terminal_names_the_extra_that_it_needs():
+    """Brackets are marks of style to the terminal's printer."""
+    printed = CliRunner().invoke(app, ["reproduce", "list"]).stdout
+    assert "[mpc]" in printed
+
+
+def test_the_remedy_for_a_missing_package_is_printed_whole(capsys):
+    show_outcome(Outcome(EXPERIMENT, missing="run: pip install 'thresher[mpc]'"))
+    assert "thresher[mpc]" in capsys.readouterr().out
 
 
 def test_gates_are_printed_in_proportion_to_features():
