@@ -62,8 +62,8 @@ def test_algorithms_touch_no_row_and_draw_no_noise(path):
     ("name", "allowed"),
     [
         ("engines", {"engines", "vaults"}),
-        ("losses", {"engines", "vaults", "plan"}),
-        ("randomness", {"randomisers", "vaults", "fitting", "local", "audit", "torch", "federated"}),
+        ("losses", {"engines", "vaults", "plan", "experiments"}),  # which judge models exactly
+        ("randomness", {"randomisers", "vaults", "fitting", "local", "audit", "torch", "federated", "experiments"}),
         ("audit", {"audit", "report", "display", "cli"}),
         ("torch", {"torch"}),
     ],

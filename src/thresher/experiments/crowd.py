@@ -20,6 +20,8 @@ from thresher.releases import Release
 from thresher.vaults.minimisers import stability
 from thresher.vaults.perturbation import curvature_ratio
 
+__all__ = ["Crowd"]
+
 Floats = NDArray[np.float64]
 
 CHUNK = 2000  # rows worked on at a time

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crowd import Crowd
 from thresher.algorithms import DPGD, ObjectivePerturbation, OutputPerturbation
 from thresher.budget import Budget
 from thresher.clipping import Bounds
+from thresher.experiments.crowd import Crowd
 from thresher.federated.parties import Party
 from thresher.federated.plans import for_the_smallest, joint
 from thresher.plan import Problem

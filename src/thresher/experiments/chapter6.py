@@ -10,36 +10,37 @@ KDDCup99 and Adult .5 to .8 in place of log 2 would do as well.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowd import Crowd
-from hospitals import SETS, Rows
-from parties import open_vault, plan_for
 from thresher.algorithms import DPGD, ObjectivePerturbation, OutputPerturbation, RajkumarAgarwal
 from thresher.algorithms.stochastic import Stochastic
 from thresher.budget import Budget
 from thresher.clipping import Bounds, gradient_sensitivity
+from thresher.experiments.chapter6_sets import SETS, Rows
+from thresher.experiments.crowd import Crowd
+from thresher.experiments.experiment import Row
+from thresher.experiments.judge import Judge
+from thresher.experiments.parties import open_vault, plan_for
 from thresher.federated.parties import DataSets, Party
 from thresher.federated.protocols import Noise
 from thresher.federated.vault import parties_of
-from thresher.losses import LOSSES
 from thresher.penalties import Penalty
 from thresher.plan import Plan, Problem
 from thresher.randomness import NoiseSource
 from thresher.releases import GaussianGradient
-from thresher.vaults.minimise import minimise_strongly_convex
+
+__all__ = ["EPSILON", "HANDED_OVER", "METHODS", "ROUNDS", "run"]
 
 Floats = NDArray[np.float64]
 
 EPSILON, RIDGE, CLIP = 0.5, 1e-3, 1.0
 ROUNDS, MOMENTUM, WATCHED = 100, 0.8, 5
+HANDED_OVER = -1  # in place of an iteration
 
 
 class Method(NamedTuple):
@@ -78,60 +79,37 @@ METHODS = {
     "Local Out P": Method(output, "separate"),
     "Local Obj P": Method(objective, "separate"),
     "Pathak": Method(output, "smallest"),
-    "Rajkumar-Agarwal (no guarantee)": Method(spendthrift, "printed"),
+    "Rajkumar-Agarwal (printed)": Method(spendthrift, "printed"),
 }
-
-
-class Point(NamedTuple):
-    """How good a model is after so many iterations; that which is handed over has -1 of them."""
-
-    data: str
-    method: str
-    parties: int | None
-    delta: float
-    seed: int
-    iteration: int
-    gap: float
-    loss: float
-
-
-class Judge:
-    """What a model is compared with: the exact minimiser of J = mean loss + (lambda/2)||theta||^2."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        self._loss = LOSSES["squared" if rows.regression else "logistic"]
-        self._limits = np.full(len(rows.y), CLIP)  # of rows of norm 1
-        smoothness = self._loss.curvature + RIDGE
-        origin = np.zeros(rows.X.shape[1])
-        self.best = minimise_strongly_convex(self.objective, origin, RIDGE, smoothness, 1e-8)  # J to 5e-14
-        self.least, self.error = self.objective(self.best)[0], self._error(self.best)
-        self.start = self.objective(origin)[0]
-
-    def objective(self, theta: Floats) -> tuple[float, Floats]:
-        margins = self.rows.X @ theta
-        values = self._loss.clipped_value(margins, self.rows.y, self._limits)
-        slopes = np.clip(self._loss.residual(margins, self.rows.y), -self._limits, self._limits)
-        gradient = slopes @ self.rows.X / len(slopes) + RIDGE * theta
-        return float(values.mean()) + RIDGE / 2 * float(theta @ theta), gradient
-
-    def _error(self, theta: Floats) -> float:
-        margins = self.rows.X_test @ theta
-        if self.rows.regression:
-            return float(np.mean(np.square(margins - self.rows.y_test)))
-        return float(np.mean((margins > 0) != (self.rows.y_test > 0)))
-
-    def judged(self, theta: Floats) -> tuple[float, float]:
-        """The optimality gap, and how much larger the test error is than that of the exact minimiser."""
-        return self.objective(theta)[0] - self.least, self._error(theta) - self.error
+"""By the thesis' names."""
 
 
 @cache
-def judge_of(name: str, folder: Path) -> Judge:
-    return Judge(SETS[name](folder))
+def judge_of(data: str) -> Judge:
+    return Judge(SETS[data](), RIDGE, CLIP)
 
 
 # -- one run --------------------------------------------------------------------------------------------------------
+
+
+def run(data: str, method: str, parties: int, delta: float, seed: int) -> list[Row]:
+    """One method, all rows dealt out to so many parties: how good its iterates are, and what it hands over."""
+    judge, chosen = judge_of(data), METHODS[method]
+    problem, budget = problem_of(judge.rows), Budget(EPSILON, delta)
+    sizes = (problem.n // parties,) * parties
+    algorithm = algorithm_for(chosen, problem, budget, parties)
+    plan = plan_for(algorithm, chosen.noise, problem, budget, sizes)
+    noise = NoiseSource(seed)
+    facts = {
+        "method": method, "parties": parties, "records": sizes[0], "delta": delta, "seed": seed,
+        "real epsilon": plan.epsilon,
+    }  # fmt: skip
+    rows: list[Row] = []
+    with open_vault(chosen.noise, parties_for(judge.rows, plan, sizes, noise), sizes, plan, noise) as vault:
+        for iteration, theta in models(algorithm, vault):
+            gap, loss = judge.judged(theta)
+            rows.append({**facts, "iteration": iteration, "gap": gap, "loss": loss, **judge.facts})
+    return rows
 
 
 def problem_of(rows: Rows) -> Problem:
@@ -155,29 +133,13 @@ def parties_for(rows: Rows, plan: Plan, sizes: tuple[int, ...], noise: NoiseSour
 
 
 def models(algorithm: Any, vault: Any) -> Iterator[tuple[int, Floats]]:
-    """The iterates of a gradient method, every few rounds; at last, with -1, what is handed over."""
+    """The iterates of a gradient method, every few rounds; at last what is handed over."""
     if not isinstance(algorithm, Stochastic):
-        yield -1, algorithm.run(vault)
+        yield HANDED_OVER, algorithm.run(vault)
         return
     state = algorithm.start(vault)
     for t in range(1, vault.plan.settings["rounds"] + 1):
         state = algorithm.advance(vault, state)
         if t % WATCHED == 0:
             yield t, state["theta"]
-    yield -1, algorithm.finish(vault, state)
-
-
-def run(data: str, name: str, m: int | None, delta: float, seed: int, folder: Path) -> list[Point]:
-    warnings.simplefilter("ignore")
-    judge, method = judge_of(data, folder), METHODS[name]
-    problem = problem_of(judge.rows)
-    count = m or problem.n
-    sizes = (problem.n // count,) * count
-    budget = Budget(EPSILON, delta)
-    algorithm = algorithm_for(method, problem, budget, count)
-    plan = plan_for(algorithm, method.noise, problem, budget, sizes)
-    assert method.noise == "printed" or plan.epsilon <= EPSILON
-    noise = NoiseSource(seed)
-    with open_vault(method.noise, parties_for(judge.rows, plan, sizes, noise), sizes, plan, noise) as vault:
-        found = [(t, *judge.judged(theta)) for t, theta in models(algorithm, vault)]
-    return [Point(data, name, m, delta, seed, *each) for each in found]
+    yield HANDED_OVER, algorithm.finish(vault, state)

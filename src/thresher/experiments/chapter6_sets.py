@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from thresher.datasets import load
+
+__all__ = ["SETS", "Rows"]
 
 Floats = NDArray[np.float64]
 
@@ -23,36 +24,34 @@ class Rows(NamedTuple):
     y_test: Floats
     regression: bool = False
 
-    @property
-    def split(self) -> str:
-        return f"{len(self.y):,} training and {len(self.y_test):,} test rows, {self.X.shape[1]} columns"
 
-
-def kddcup99(folder: Path) -> Rows:
+def kddcup99() -> Rows:
     """50,000 and 20,000 of the 70,000 training rows, drawn alike; is it an attack?"""
-    data = load("kddcup99", folder)
+    data = load("kddcup99")
     parts = train_test_split(data.X, _zero_one(data.y), train_size=50_000, test_size=20_000, random_state=0)
     return Rows(*parts)
 
 
-def adult(folder: Path) -> Rows:
+def adult() -> Rows:
     """30,000 of the training rows and the official test rows; more than 50,000 dollars a year?"""
-    data = load("adult", folder)
+    data = load("adult")
     some = np.random.default_rng(0).permutation(len(data.y))[:30_000]
     return Rows(data.X[some], data.X_test, _zero_one(data.y)[some], _zero_one(data.y_test))
 
 
-def diabetes130(folder: Path) -> Rows:
+def diabetes130_stay() -> Rows:
     """How long was the first stay of a patient? It stands in for KDDCup98, which is not at hand. Days 1 to 14 are taken
     to -1 to 1."""
-    data = load("diabetes130_stay", folder)
+    data = load("diabetes130_stay")
     low, high = data.bounds["target_bound"]
     middle = (low + high) / 2
     y, y_test = ((days - middle) / (high - middle) for days in (data.y, data.y_test))
-    return Rows(data.X, data.X_test, y, y_test, regression=True)
+    X, X_test = (np.asarray(part, dtype=np.float64) for part in (data.X, data.X_test))  # no cast in every product
+    return Rows(X, X_test, y, y_test, regression=True)
 
 
-SETS = {"KDDCup99": kddcup99, "Adult": adult, "diabetes130": diabetes130}
+SETS = {"kddcup99": kddcup99, "adult": adult, "diabetes130_stay": diabetes130_stay}
+"""By their names in :func:`thresher.datasets.load`."""
 
 
 def _zero_one(y: Any) -> Floats:

@@ -14,6 +14,8 @@ from thresher.federated.vault import GatheredVault
 from thresher.plan import Plan, Problem
 from thresher.randomness import NoiseSource
 
+__all__ = ["open_vault", "plan_for"]
+
 
 def plan_for(algorithm: Any, kind: Noise, problem: Problem, budget: Budget, sizes: Sequence[int]) -> Plan:
     plan = for_the_smallest(algorithm.plan(problem, budget), algorithm, sizes)
