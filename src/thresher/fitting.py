@@ -52,6 +52,12 @@ class PrivateFit(BaseEstimator):
         """What the algorithm found, as fitted attributes."""
         raise NotImplementedError
 
+    def _publish(self, published: dict[str, Any]) -> None:
+        """By-products of the run, as fitted attributes."""
+        self._published = [f"{name}_" for name in published]
+        for name, value in zip(self._published, published.values(), strict=True):
+            setattr(self, name, value)
+
     def plan(self, n_samples: int, n_features: int) -> Plan:
         """What would be released for data of this shape, and with what noise. Touches no data, spends nothing."""
         return self._plan(n_samples, n_features, self._outputs_declared())
@@ -99,9 +105,7 @@ class PrivateFit(BaseEstimator):
         if not certificate.verify():
             raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
         self._keep(theta, plan)
-        self._published = [f"{name}_" for name in published]
-        for name, value in zip(self._published, published.values(), strict=True):
-            setattr(self, name, value)
+        self._publish(published)
         self.plan_ = plan
         self.algorithm_ = plan.algorithm
         self.certificate_ = certificate

@@ -19,6 +19,7 @@ from thresher.federated import (
 )
 from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
 from thresher.models import LinearModel
+from thresher.uncertainty import Uncertainty
 
 __all__ = ["load_model"]
 
@@ -47,5 +48,7 @@ def load_model(path: str | Path) -> LinearModel:
     if model["classes"]:
         estimator.classes_ = np.array(model["classes"])
     estimator.certificate_ = Certificate.from_dict(model["certificate"])
+    if model.get("uncertainty") is not None:  # absent from files of earlier versions
+        estimator.uncertainty_, estimator._published = Uncertainty.from_dict(model["uncertainty"]), ["uncertainty_"]
     estimator.algorithm_ = estimator.certificate_.algorithm
     return estimator  # type: ignore[no-any-return]

@@ -23,11 +23,14 @@ from thresher.partitions import at_work, is_dask, lazily
 from thresher.penalties import NO_PENALTY, Penalty
 from thresher.plan import Plan, Problem
 from thresher.tables import numeric_target, reject_text
+from thresher.uncertainty import Uncertainty
 
 __all__ = ["ClassifierModel", "LinearModel", "RegressorModel", "Target"]
 
 Floats = NDArray[np.float64]
 Target = float | tuple[float, float] | None
+
+WITH_UNCERTAINTY = ("pursuit",)
 
 
 def _lazy_for_dask(method: Callable[[Any, Any], NDArray[Any]]) -> Callable[[Any, Any], Any]:
@@ -44,6 +47,9 @@ class LinearModel(PrivateFit):
     """What all front doors share."""
 
     _loss: str
+
+    uncertainty_: Uncertainty | None = None
+    """Standard errors and stability of the selected coefficients, where the algorithm that ran has a formula."""
 
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> Problem:
         return Problem(
@@ -87,8 +93,33 @@ class LinearModel(PrivateFit):
             "coefficients": _one_or_all(self._coefficients()[:, self.support_].tolist()),
             "intercept": _one_or_all(np.ravel(self.intercept_).tolist()),
             "certificate": json.loads(self.certificate_.to_json()),
+            "uncertainty": None if self.uncertainty_ is None else self.uncertainty_.to_dict(),
         }
         Path(path).write_text(json.dumps(model, indent=2, allow_nan=False, default=_plain) + "\n")
+
+    def intervals(self, level: float = 0.9) -> Floats:
+        """(low, high) for each of ``support_``, one row per class if there are several: privacy noise and sampling.
+
+        Computed from what was released anyway: free of charge.
+        """
+        check_is_fitted(self, "certificate_")
+        if self.uncertainty_ is None:
+            raise ValueError(
+                f"intervals: what algorithm={self.algorithm_!r} released does not determine the errors of its "
+                f"coefficients; use algorithm={' or '.join(map(repr, WITH_UNCERTAINTY))} of SparseRegressor or "
+                "SparseClassifier"
+            )
+        values = self._coefficients()[:, self.support_]
+        return self.uncertainty_.intervals(values[0] if len(values) == 1 else values, level)
+
+    def _publish(self, published: dict[str, Any]) -> None:
+        """Of standard errors, those of the support."""
+        found = published.get("uncertainty")
+        if found is not None:
+            of_classes = found if isinstance(found, list) else [found]
+            rows = [row.of(k, self.support_) for row, k in zip(of_classes, self._coefficients(), strict=True)]
+            published = {**published, "uncertainty": rows[0] if len(rows) == 1 else Uncertainty.stacked(rows)}
+        super()._publish(published)
 
     def _keep(self, theta: Floats, plan: Plan) -> None:
         problem = plan.problem

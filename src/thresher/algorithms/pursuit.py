@@ -13,6 +13,8 @@ from scipy.special import expit
 from thresher.accounting import zcdp_rho
 from thresher.algorithms.curvature import GramCurvature, MomentCurvature
 from thresher.algorithms.defaults import check_rounds
+from thresher.algorithms.precision import CLIPPED, Move, errors_of_classes, errors_of_numbers
+from thresher.algorithms.stability import Competition, keeping_chance
 from thresher.budget import Budget, is_whole
 from thresher.plan import INTERCEPT_ENTRY, Plan, Problem
 from thresher.releases import (
@@ -23,6 +25,7 @@ from thresher.releases import (
     GumbelSelection,
     Release,
 )
+from thresher.uncertainty import Uncertainty
 from thresher.vaults import CentralVault
 
 __all__ = ["Pursuit"]
@@ -37,10 +40,17 @@ LEVELS = 1.1 ** -np.arange(150.0)  # a geometric grid, downwards from the larges
 START = 0.02  # for the share of ones that a classifier's intercept starts from
 BELIEF = 2.0  # an effect of more than so many first clips is not believed to be signal
 SURPRISE = 3.0  # of d columns that mean nothing the best few reach so many standard errors by sampling alone
-CLIPPED = 0.66  # E min(r^2, R^2) / R^2 for Gaussian r with median |r| = R
 FLATTEST = 0.3  # of the logistic loss's largest curvature: no flatter is believed
 OVERSHOT = 0.25  # a move whose end still has this part of its slope, the other way, is cut back
 INWARD = 1 - 1e-12  # shares that add up to the whole must not exceed it by round-off
+METHOD = {
+    False: "The known noise of the last gradient, what the moves show to be left of the error before it, and the "
+    "sampling error of a regression with clipped residuals; leaves out what features that were not selected explain of "
+    "selected ones, and that values near zero are reported only if they are large.",
+    True: "The known noise of the last gradient, and for Gaussian margins that follow the model the sampling error and "
+    "what clipping and steps that are too short leave; leaves out features that were not selected, and that values "
+    "near zero are reported only if they are large.",
+}
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,7 @@ class Pursuit:
             if stage < len(path.picks):
                 path.pick(stage)
             path.move(stage)
+        vault.published["uncertainty"] = path.uncertainty()
         return path.theta
 
 
@@ -120,7 +131,14 @@ class _Path:
         )
         self.clip = self.first_clip = math.inf
         self.damping = 1.0
-        self.last: tuple[Floats, Floats] | None = None  # the values before the last move, in units, and their gradient
+        self.moves: list[Move] = []
+        self.floors = np.empty(0)
+        self.picked: tuple[int, int, float, float] = (
+            0,
+            0,
+            0.0,
+            0.0,
+        )  # of the last picks: columns, how many, noise, clip
         # a clip at the median has the least noise, but it cuts off the rarer class and a classifier learns nothing
         self.q, self.evidence = (0.9, 2.0) if self.problem.classifies else (0.5, 3.0)
         self.largest = 1.0 if self.problem.classifies else 2 * self.problem.target_radius
@@ -150,6 +168,7 @@ class _Path:
         """New columns by their correlation with the clipped residual."""
         taken = self.support[self.support < self.problem.d]
         chosen = self.vault.selection(self.theta, self.picks[stage], self.clip, excluded=taken)
+        self.picked = self.problem.d - len(taken), len(chosen), self._last_noise(), self.clip
         self.support = np.append(self.support, chosen)
         if self.moments:
             self.curvature.add(self.vault.moments(chosen, self.moments[stage]), self._last_noise())
@@ -166,24 +185,26 @@ class _Path:
         gradient = self.vault.restricted_gradient(self.theta, support, release, clip) / units
         H = self.curvature.matrix()
         sd = self._last_noise()
-        now, gradient = self._cut_back(self.theta[support] * units, gradient, sd)
+        now, gradient, variance = self._cut_back(self.theta[support] * units, gradient, sd)
         step: Floats = self.damping / self._flattened(now, H) * np.linalg.inv(H).astype(np.float64)
         values = now - step @ gradient
         noise = np.hypot(self.evidence * sd * np.linalg.norm(step, axis=1), SURPRISE * self._sampling(step, H))
         believable = BELIEF * (1.0 if problem.classifies else self.first_clip)
         drowned = (np.abs(values) < noise) | (noise * np.sqrt(np.diag(H)) > believable)
         values[drowned] = np.where(support == problem.d, now, 0.0)[drowned]
+        self.moves, self.floors = [*self.moves[-1:], Move(now, values, gradient, variance, step, H, clip)], noise
         self.theta = problem.origin()
         self.theta[support] = values / units
 
-    def _cut_back(self, now: Floats, gradient: Floats, sd: float) -> tuple[Floats, Floats]:
-        """Where to go on from and the gradient there: a move that overshot is cut back to where its slope vanishes.
+    def _cut_back(self, now: Floats, gradient: Floats, sd: float) -> tuple[Floats, Floats, Floats]:
+        """Where to go on from, the gradient there and its noise: a move that overshot ends where its slope vanishes.
 
         The gradient at the end of the last move shows that for free (secant rule), if it stands out of its noise.
         Columns that share a mean or a neighbour move too far together; all later steps are shortened alike.
         """
-        if self.last is not None:
-            before, slope = self.last
+        variance = np.full(len(now), sd**2)
+        if self.moves:
+            before, slope = self.moves[-1].now, self.moves[-1].gradient
             k = len(before)
             move = now[:k] - before
             start, end = -float(slope @ move), float(gradient[:k] @ move)
@@ -192,9 +213,28 @@ class _Path:
                 now, gradient = now.copy(), gradient.copy()
                 now[:k] = before + part * move
                 gradient[:k] = slope + part * (gradient[:k] - slope)
+                variance[:k] = (1 - part) ** 2 * self.moves[-1].variance + part**2 * sd**2
                 self.damping *= part
-        self.last = now, gradient
-        return now, gradient
+        return now, gradient, variance
+
+    def uncertainty(self) -> Uncertainty:
+        """How far the values may be off, and whether another run would find the same features: no further question."""
+        problem, (*before, last) = self.problem, self.moves
+        if problem.classifies:
+            noise, sampling = errors_of_classes(last, problem.n, problem.intercept)
+        else:
+            noise, sampling = errors_of_numbers(last, before[0] if before else None, self.clip, self.q, problem.n)
+        columns, picks, gumbel, clip = self.picked
+        slope = self._flattened(last.values, last.H)
+        square = slope if problem.classifies else CLIPPED * clip**2
+        picking = Competition(columns, picks, gumbel, slope, math.sqrt(square / problem.n))
+        picked = picking.chance(last.values, np.diag(last.H))
+        stability = picked * keeping_chance(last.values, np.hypot(noise, sampling), self.floors)
+        found = {"noise": noise / problem.units[self.support], "sampling": sampling / problem.units[self.support]}
+        whole = {name: problem.origin() for name in ("noise", "sampling", "stability")}
+        for name, values in {**found, "stability": stability}.items():
+            whole[name][self.support] = values
+        return Uncertainty(**whole, method=METHOD[problem.classifies])
 
     def _ask_gram(self, release: Release, norm: float) -> None:
         clip = self.vault.quantile("row norms", 0.9, norm * LEVELS, self.theta, self.quantile, self.support)

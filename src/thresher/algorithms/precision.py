@@ -1,0 +1,139 @@
+"""How far the values of a pursuit may be off: computed from its answers alone, so it costs no privacy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.special import expit
+
+from thresher.plan import INTERCEPT_ENTRY
+
+__all__ = ["Move", "errors_of_classes", "errors_of_numbers"]
+
+Floats = NDArray[np.float64]
+
+CLIPPED = 0.66  # E min(r^2, R^2) / R^2 for Gaussian r with median |r| = R
+CLEAR = 3.0  # a move whose square exceeds so many noise variances was made by slope and not by noise alone
+SLOWEST = 0.8  # a coordinate is believed to lose at least a fifth of its error in a move
+MODEL = 0.1  # what Gaussian margins predict may be off by the root of this part
+FLATTEST = 0.1  # of the mean curvature: no direction is believed to be flatter
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+@dataclass(frozen=True)
+class Move:
+    """values = now - step @ gradient in units: ``variance`` is that of the gradient's noise, ``clip`` the row's."""
+
+    now: Floats
+    values: Floats
+    gradient: Floats
+    variance: Floats
+    step: Floats
+    H: Floats
+    clip: float
+
+    @property
+    def made(self) -> Floats:
+        return -self.step @ self.gradient
+
+    @property
+    def noise(self) -> Floats:
+        """The noise variance of each value that this move alone gives it."""
+        return self.step**2 @ self.variance
+
+
+def errors_of_numbers(last: Move, before: Move | None, spread: float, q: float, n: int) -> tuple[Floats, Floats]:
+    """The standard errors by privacy and by sampling of each value after the ``last`` move.
+
+    Residuals are clipped at about their ``q`` quantile, so the loss has curvature q H, and ``spread`` = R is their
+    private quantile, so a row's gradient has second moments CLIPPED R^2 H: sampling gives (q H)^-1 CLIPPED R^2 H (q
+    H)^-1 / n, and moves of m with second moments of sampled columns give m'Hm / n H^-1 more. The noise of the last
+    gradient is known. What is left of the error before the move is not; it is taken from the moves: the part of the
+    slope that the move before last left, spread over all coordinates, and for coordinates that are still moving more
+    than noise would move them, the rest of a geometric series.
+    """
+    H, made, inverse = last.H, last.made, np.diag(np.linalg.inv(last.H))
+    moved = max(float(made @ H @ made), 0.0)
+    sampling = (CLIPPED * (spread / q) ** 2 + moved) / n * inverse
+    shorter = np.linalg.inv(q * H) @ last.gradient + made
+    left = shorter**2 + _still_moving(last, before)
+    if before is not None:
+        left += _slope_left(last, before) * moved / len(H) * inverse
+    return np.sqrt(last.noise + left), np.sqrt(sampling)
+
+
+def _slope_left(last: Move, before: Move) -> float:
+    """The part of the squared slope that was there before the move before last and is there after it, less noise."""
+    inverse, earlier = np.linalg.inv(last.H), np.linalg.inv(before.H)
+    # the second gradient has its own noise, and that which the first has put into the values
+    blur = float(np.diag(inverse) @ (last.variance + float(before.variance.mean())))
+    end = float(last.gradient @ inverse @ last.gradient) - blur
+    start = float(before.gradient @ earlier @ before.gradient) - float(np.diag(earlier) @ before.variance)
+    return min(max(end, 0.0) / start, 1.0) if start > 0 else 1.0
+
+
+def _still_moving(last: Move, before: Move | None) -> Floats:
+    """The square of what a coordinate has still to go if every move is the same part of the one before."""
+    noise, earlier = last.noise, np.full(len(last.now), math.inf)
+    if before is not None:
+        k = len(before.now)
+        earlier[:k] = np.abs(before.made)
+        noise[:k] += before.noise
+    part = np.clip(np.divide(np.abs(last.made), earlier, out=np.ones_like(noise), where=earlier > 0), 0.5, SLOWEST)
+    to_go: Floats = (part / (1 - part)) ** 2 * np.maximum(last.made**2 - CLEAR * noise, 0.0)
+    return to_go
+
+
+def errors_of_classes(last: Move, n: int, intercept: bool) -> tuple[Floats, Floats]:
+    """The standard errors by privacy and by sampling of each value after the ``last`` move.
+
+    Rows are taken to be Gaussian with second moments H, and labels to follow the model found. That gives the curvature
+    K, the second moments V of the clipped gradients and the slope b that clipping leaves at the true values: sampling
+    is K^-1 V K^-1 / n; and the values are off by (K^-1 - step) gradient - K^-1 b, since the step knows the mean
+    curvature only. The latter counts as error, as far as it goes and by MODEL of either of its parts.
+    """
+    margins = _Margins(last, intercept)
+    p, limit = margins.p, last.clip / math.sqrt(float(np.trace(last.H)))
+    one, zero = np.minimum(1 - p, limit), np.minimum(p, limit)  # sizes of the clipped residuals of either class
+    inverse = _inverse(margins.moments(p * (1 - p) * (p * (1 - p <= limit) + (1 - p) * (p <= limit))), last.H)
+    V = margins.moments(p * one**2 + (1 - p) * zero**2)
+    short, pulled = inverse @ last.gradient + last.made, inverse @ margins.mean((1 - p) * zero - p * one)
+    left = (short - pulled) ** 2 + MODEL * (short**2 + pulled**2)
+    return np.sqrt(last.noise + left), np.sqrt(np.maximum(np.diag(inverse @ V @ inverse), 0.0) / n)
+
+
+class _Margins:
+    """Gaussian margins x'theta, and the means of functions of them times x or x x'."""
+
+    def __init__(self, move: Move, intercept: bool) -> None:
+        H, theta = move.H, move.values
+        self._centre = H[:, 0] / INTERCEPT_ENTRY if intercept else np.zeros(len(H))  # the constant column comes first
+        mean = float(self._centre @ theta)
+        variance = max(float(theta @ H @ theta) - mean**2, 1e-9)
+        along = (H @ theta - mean * self._centre) / math.sqrt(variance)
+        self.p: Floats = expit(mean + math.sqrt(variance) * NODES)
+        self._rows = self._centre + np.outer(NODES, along)  # E[x | margin]
+        self._rest = H - np.outer(self._centre, self._centre) - np.outer(along, along)  # Cov[x | margin]
+
+    def moments(self, weights: Floats) -> Floats:
+        """E[weight x x']."""
+        matrix: Floats = float(WEIGHTS @ weights) * self._rest + (self._rows.T * (WEIGHTS * weights)) @ self._rows
+        return matrix
+
+    def mean(self, weights: Floats) -> Floats:
+        """E[weight x]."""
+        return (WEIGHTS * weights) @ self._rows
+
+
+def _inverse(K: Floats, H: Floats) -> Floats:
+    """K^-1, where no direction is believed to be much flatter than K is on the average in units of H."""
+    values, vectors = eigh(K, H)
+    raised = np.maximum(values, FLATTEST * max(float(np.mean(values)), 1e-12))
+    inverse: Floats = (vectors / raised) @ vectors.T
+    return inverse
