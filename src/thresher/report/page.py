@@ -42,9 +42,9 @@ th { background: var(--soft); vertical-align: bottom; line-height: 1.3; }
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); }
 th:first-child { background: var(--soft); }
 .bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); }
-figure { margin: 1.5rem 0; max-width: 38rem; } figure svg { width: 100%; height: auto; display: block; }
+figure { margin: 1.5rem 0; max-width: 34rem; } figure svg { width: 100%; height: auto; display: block; }
 figure svg text { font-family: system-ui, sans-serif !important; }
-.side { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); gap: 0 2rem; }
+.side { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 0 2rem; }
 p.verdict { background: var(--soft); border-left: 4px solid var(--bad); padding: 0.6rem 0.9rem; border-radius: 4px; }
 p.verdict.holds { border-color: var(--good); } p.verdict b { color: var(--bad); }
 p.verdict.holds b { color: var(--good); }
@@ -103,8 +103,8 @@ def paragraph(text: str, kind: str = "") -> str:
 
 
 def _inline(text: str) -> str:
-    """Text, with what stands between backticks as code."""
-    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+    """Text, with what stands between backticks as code, and percentages in one piece."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text)).replace(" %", "&nbsp;%")
 
 
 def facts(items: Iterable[tuple[str, str]]) -> str:
