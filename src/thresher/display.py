@@ -96,9 +96,7 @@ def show_certificate(certificate: Certificate) -> None:
             continue
         kinds.setdefault(f"{entry['question']}, {entry['noise']} noise", []).extend(entry["answers"])
     for kind, answers in kinds.items():
-        scale, sensitivity = (
-            between([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity")
-        )
+        scale, sensitivity = (between([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity"))
         count = sum(answer["count"] for answer in answers)
         grid.add_row("released", f"{count} x {kind} {scale} for sensitivity {sensitivity}")
     for name in ("feature", "row", "target", "gradient"):

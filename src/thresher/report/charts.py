@@ -18,13 +18,14 @@ NAMED = {
     "noisy-frank-wolfe": 7, "auto": 0,
 }  # fmt: skip
 MARKERS = "osD^vPX*h<"
+MOST_MARKED = 15  # points of a series; more are a line
 WIDTH = 4.6  # inches: on a phone, ten points are then ten pixels
 LONGEST = 30  # characters of a name beside an axis
 
 
 def draw(chart: Chart) -> Any:
-    """A matplotlib figure. Series called "... (printed)" are dotted grey; "... (not private)" and "... (limit)" dashed."""
-    figure, axes = _canvas(3.9)
+    """A matplotlib figure. Series called "... (printed)" are dotted, "... (not private)" and "... (limit)" dashed."""
+    figure, axes = _canvas(3.1 + 0.2 * ((len(chart.series) + 1) // 2))  # with the legend's lines
     for at, (name, series) in enumerate(chart.series.items()):
         _line(axes, name, series, NAMED.get(name, at))
     axes.set_title(chart.title, fontsize=10, parse_math=False)
@@ -103,8 +104,9 @@ def _name(axes: Any, at: Any, names: Sequence[str]) -> None:
 
 def _line(axes: Any, name: str, series: Series, place: int) -> None:
     errors = None if series.errors is None else np.nan_to_num(np.asarray(series.errors, dtype=float))
+    marker = MARKERS[place % len(MARKERS)] if len(series.x) <= MOST_MARKED else ""
     style: dict[str, Any] = {
-        "color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)], "markersize": 4.5,
+        "color": COLOURS[place % len(COLOURS)], "marker": marker, "markersize": 4.5,
         "capsize": 2, "linewidth": 1.4,
     }  # fmt: skip
     if name.endswith("(printed)"):

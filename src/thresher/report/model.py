@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from thresher.certificate import Certificate
+from thresher.measurements import LINEAR
 from thresher.report import page
 from thresher.report.charts import dots
 from thresher.report.spending import budget_parts, outlook_parts, released_parts
@@ -88,11 +89,10 @@ def _meaning(certificate: Certificate) -> str:
         return "The certificate below says what was released nevertheless."
     odds = math.exp(-min(certificate.epsilon, 700.0))
     right = 100 * (1 + certificate.delta * odds) / (1 + odds)
-    pair = (
-        "whether one person's record is in the table or not"
-        if certificate.adjacency == "add-remove"
-        else "which of two records one person has"
-    )
+    record = "label" if certificate.trust["model"] == "labels" else "record"
+    pair = f"which of two {record}s one person has"
+    if certificate.adjacency == "add-remove":
+        pair = "whether one person's record is in the table or not"
     return (
         f"What that means: someone who knows everything but {pair}, with even odds beforehand, and sees all that was "
         f"released, guesses right at most {right:.3g} % of the time. Without seeing anything it is 50 %."
@@ -142,13 +142,13 @@ def _coefficients(model: Any) -> list[str]:
     drawn = [_chart(name, found, certain) for name, found in list(classes.items())[:MOST_CHARTS] if found]
     parts.append(page.side_by_side(drawn) if len(drawn) > 1 else "".join(drawn))
     for at, (name, found) in enumerate(classes.items()):
-        parts += [f"<h3>{page.escape(name)}</h3>"] if name else []
+        parts += [page.subheading(name)] if name else []
         parts.append(_table(found, float(np.ravel(model.intercept_)[at]), certain))
     return parts
 
 
 def _by_class(model: Any) -> dict[str, list[_Coefficient]]:
-    """The coefficients that are not zero, the largest first; one entry with no name if there are not several classes."""
+    """The coefficients that are not zero, the largest first; under no name if there are not several classes."""
     values = np.atleast_2d(model.coef_)
     names = [f"Class {label}" for label in model.classes_] if len(values) > 1 else [""]
     return {name: _of(model, k, row) for k, (name, row) in enumerate(zip(names, values, strict=True))}
@@ -159,7 +159,7 @@ def _of(model: Any, k: int, row: Any) -> list[_Coefficient]:
     extras: list[Any] = [()] * len(model.support_)
     if model.uncertainty_ is not None:
         sure, pick = model.uncertainty_, lambda values: np.atleast_2d(values)[k]
-        intervals = np.reshape(model.intervals(LEVEL), (-1, len(model.support_), 2))[k]
+        intervals = model.intervals(LEVEL).reshape(len(np.atleast_2d(model.coef_)), -1, 2)[k]
         parts = (sure.standard_errors, sure.noise, sure.sampling, sure.stability)
         extras = [((low, high), *rest) for (low, high), *rest in zip(intervals, *map(pick, parts), strict=True)]
     found = [
@@ -190,13 +190,11 @@ def _table(found: list[_Coefficient], intercept: float, certain: bool) -> str:
 def _reading(model: Any) -> str:
     values = np.atleast_2d(model.coef_)
     if getattr(model, "classes_", None) is None:
-        words = "One unit more of a feature, all else equal, adds its coefficient to the prediction."
-        if getattr(model, "measurement", "linear") != "linear":
-            words = f"One unit more of a feature adds its coefficient to what goes into {model.measurement}."
-    elif len(values) == 1:
-        words = f"One unit more of a feature, all else equal, adds its coefficient to the log-odds of {model.classes_[1]}."
+        measured = model._measurement()
+        what = "prediction" if measured == LINEAR else f"margin; the prediction is a function of that, {measured.name}"
     else:
-        words = "One unit more of a feature, all else equal, adds its coefficient to the score of the class."
+        what = f"log-odds of {model.classes_[1]}" if len(values) == 1 else "score of the class"
+    words = f"One unit more of a feature, all else equal, adds its coefficient to the {what}."
     if model.uncertainty_ is None:
         return words
     return (
@@ -211,7 +209,7 @@ def _reading(model: Any) -> str:
 
 def _foundations(certificate: Certificate) -> list[str]:
     bounds = [(BOUNDS.get(name, name), told(v)) for name, v in certificate.bounds.items() if v is not None]
-    settings = [(name.replace("_", " "), told(value)) for name, value in certificate.settings.items()]
+    settings = [(name.replace("_", " "), told(v)) for name, v in certificate.settings.items() if v is not None]
     versions = ", ".join(f"{name} {number}" for name, number in certificate.versions.items())
     return [
         page.paragraph("Bounds, which are enforced: what is larger is clipped before anything is computed from it."),
@@ -230,11 +228,8 @@ def _foundations(certificate: Certificate) -> list[str]:
 
 
 def _certificate(certificate: Certificate) -> list[str]:
-    check = certificate.verify()
-    held = f"the listed releases cost epsilon {short(check.epsilon)} at delta {certificate.delta:.3g} by {check.method}"
-    problems = "; ".join(check.problems)
     return [
-        page.verdict(held if check else f"{held}; {problems}", bool(check), ("Verified:", "Does not verify:")),
+        _verified(certificate),
         page.paragraph(
             "Check it yourself: `thresher verify model.json` recomputes the cost from the listed releases alone. It "
             "takes a model file, or a file with the certificate below."
@@ -244,3 +239,13 @@ def _certificate(certificate: Certificate) -> list[str]:
             "Everything on this page is computed from the model file and public facts; no row was read for it.", "small"
         ),
     ]
+
+
+def _verified(certificate: Certificate) -> str:
+    check = certificate.verify()
+    price = f"epsilon {short(check.epsilon)} at delta {certificate.delta:.3g}"
+    words = f"the listed releases cost {price} by {check.method}"
+    if certificate.epsilon is None and check:
+        return page.paragraph("The certificate claims no guarantee, so there is none to verify.")
+    text = f"{'; '.join((words, *check.problems))}."
+    return page.verdict(text, bool(check), ("Verified:", "Does not verify:"))

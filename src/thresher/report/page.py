@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = [
     "bullets", "check_writable", "contents", "facts", "figure", "folded", "heading", "listing", "page", "paragraph",
-    "side_by_side", "svg", "table", "verdict",
+    "side_by_side", "subheading", "svg", "table", "verdict",
 ]  # fmt: skip
 
 SHORT = 24  # characters of a cell that are never broken into lines
@@ -35,11 +35,11 @@ nav { position: sticky; top: 0; z-index: 2; background: var(--paper); border-bot
   padding: 0.6rem 0; margin-bottom: 1.2rem; white-space: nowrap; overflow-x: auto; font-size: 0.9rem; }
 nav a { margin-right: 1.3rem; text-decoration: none; }
 .wide { overflow-x: auto; margin: 0.8rem 0; }
-table { border-collapse: collapse; font-size: 0.9rem; width: 100%; }
+table { border-collapse: separate; border-spacing: 0; font-size: 0.9rem; min-width: min(100%, 28rem); }
 th, td { text-align: left; padding: 0.4rem 0.7rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { background: var(--soft); vertical-align: bottom; line-height: 1.3; }
 .number { text-align: right; font-variant-numeric: tabular-nums; } td.number, td.short { white-space: nowrap; }
-th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); }
+th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); min-width: 6.5rem; }
 th:first-child { background: var(--soft); }
 .bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); }
 figure { margin: 1.5rem 0; max-width: 34rem; } figure svg { width: 100%; height: auto; display: block; }
@@ -58,9 +58,11 @@ summary { cursor: pointer; font-weight: 600; } details .wide, pre { max-height: 
 @media (max-width: 40rem) { body { margin-top: 1.2rem; padding: 0 1rem; } h1 { font-size: 1.5rem; }
   table { font-size: 0.84rem; } th, td { padding: 0.35rem 0.5rem; } dl { grid-template-columns: 1fr; }
   dt { border: 0; padding-bottom: 0; } dt, dd { padding-left: 0; } }
-@media print { body { max-width: none; margin: 0; font-size: 11pt; } nav { display: none; } h2, h3 { break-after: avoid; }
-  figure, tr, p.verdict { break-inside: avoid; } .wide, details .wide { overflow: visible; max-height: none; }
-  details.table::details-content { content-visibility: visible; height: auto; } details.text { display: none; } }
+@media print { body { max-width: none; margin: 0; font-size: 11pt; } nav, details.text { display: none; }
+  h2, h3 { break-after: avoid; } figure, tr, p.verdict { break-inside: avoid; } figure { max-width: 28rem; }
+  figure svg { max-height: 22cm; } th:first-child, td:first-child { position: static; }
+  .wide, details .wide { overflow: visible; max-height: none; }
+  details.table::details-content { content-visibility: visible; height: auto; } }
 """
 
 
@@ -76,6 +78,10 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 def heading(text: str, anchor: str = "") -> str:
     return f'<h2 id="{escape(anchor)}">{escape(text)}</h2>' if anchor else f"<h2>{escape(text)}</h2>"
+
+
+def subheading(text: str) -> str:
+    return f"<h3>{escape(text)}</h3>"
 
 
 def contents(items: Iterable[tuple[str, str]]) -> str:

@@ -16,7 +16,7 @@ from thresher.outlook import noise_over_signal, relative_noise
 from thresher.releases import Release, ZCDPFilter, release_from_dict
 from thresher.report import page
 from thresher.report.charts import bars, draw
-from thresher.report.words import QUESTIONS, between, short
+from thresher.report.words import QUESTIONS, between
 
 __all__ = ["budget_parts", "outlook_parts", "released_parts"]
 
@@ -109,6 +109,8 @@ def budget_parts(certificate: Certificate) -> list[str]:
     if not curve:
         return [*parts, page.paragraph("The releases have no finite price at any delta.")]
     x, y = zip(*curve, strict=True)
+    if max(y) <= 1.001 * min(y):
+        return [*parts, page.paragraph("Epsilon is the same at every delta: nothing can fail.")]
     series = {"these releases": Series(x, y)}
     if certificate.epsilon is not None and certificate.delta > 0:
         series["as stated"] = Series([certificate.delta], [certificate.epsilon])
@@ -133,48 +135,52 @@ def budget_parts(certificate: Certificate) -> list[str]:
 
 def outlook_parts(model: Any) -> list[str]:
     certificate = model.certificate_
-    if certificate.epsilon is None or certificate.trust["model"] in ("local", "labels"):
-        return [page.paragraph("There is no prediction for this kind of model; `model.plan` shows its noise.")]
+    if certificate.epsilon is None:
+        return [page.paragraph("Without a guarantee there is no noise that epsilon would explain.")]
+    if certificate.trust["model"] in ("local", "labels"):
+        return [page.paragraph("Not predicted where people randomise their own records; `model.plan` shows the noise.")]
     budget = Budget(certificate.epsilon, certificate.delta, certificate.adjacency)
     epsilons = [budget.epsilon * factor for factor in FACTORS]
-    columns: dict[str, list[float]] = {"epsilon": epsilons}
-    columns["noise, times this model's"] = [relative_noise(budget, epsilon) for epsilon in epsilons]
-    charts = [_chart("relative noise", {"noise": columns["noise, times this model's"]}, epsilons)]
-    caption = ["The noise on every answer, over that of this model."]
-    ratios = _ratios(model, budget, epsilons)
-    if ratios:
-        columns["noise over signal"] = ratios
-        charts.append(_chart("noise over signal", {"noise over signal": ratios, "features drown (limit)": [1.0] * len(ratios)}, epsilons))
-        caption.append("Noise over the signal of equally strong features; above 1 they drown.")
-    widths = _widths(model, columns["noise, times this model's"])
-    if widths:
-        columns |= widths
-        charts[0] = _chart("half-width of the interval", widths, epsilons)
-        caption[0] = "Half the 90 % interval of a typical coefficient (the median), and what of it is privacy noise."
-    words = (
-        "A prediction, not a measurement: from public facts (rows, columns, bounds, epsilon) and values that were "
-        "released anyway. It costs nothing. The same answers are taken to be asked with the noise that another epsilon "
-        "needs at the same delta."
-    )
-    figures = [page.figure(drawing, text) for drawing, text in zip(charts, caption, strict=True)]
+    noise = [relative_noise(budget, epsilon) for epsilon in epsilons]
+    ratios, widths = _ratios(model, budget, epsilons), _widths(model, noise)
+    columns = {"epsilon": epsilons, "noise, times this model's": noise, **ratios, **widths}
     here = ["this model" if factor == 1 else "" for factor in FACTORS]
-    rows = zip(*columns.values(), here, strict=True)
-    return [page.paragraph(words), page.side_by_side(figures), page.table([*columns, ""], rows)]
+    drawn = [
+        ("half-width of the interval", widths, "Half the 90 % interval of a typical coefficient (the median)."),
+        ("noise, times this model's", {} if widths else {"noise": noise}, "The noise on every answer."),
+        (
+            "noise over signal", ratios and {**ratios, "features drown (limit)": [1.0] * len(epsilons)},
+            "Noise over the signal of equally strong features; above 1 they drown.",
+        ),
+    ]  # fmt: skip
+    return [
+        page.paragraph(PREDICTED),
+        page.side_by_side(_chart(y, series, epsilons, caption) for y, series, caption in drawn if series),
+        page.table([*columns, ""], zip(*columns.values(), here, strict=True)),
+    ]
 
 
-def _chart(y: str, values: dict[str, list[float]], epsilons: list[float]) -> Any:
+PREDICTED = (
+    "A prediction, not a measurement: from public facts (rows, columns, bounds, epsilon) and values that were released "
+    "anyway. It costs nothing. The same answers are taken to be asked with the noise that another epsilon needs at the "
+    "same delta."
+)
+
+
+def _chart(y: str, values: dict[str, list[float]], epsilons: list[float], caption: str) -> str:
     series = {name: Series(epsilons, each) for name, each in values.items()}
-    return draw(Chart("", "epsilon", y, series, log_x=True, log_y=True))
+    return page.figure(draw(Chart("", "epsilon", y, series, log_x=True, log_y=True)), caption)
 
 
-def _ratios(model: Any, budget: Budget, epsilons: list[float]) -> list[float]:
+def _ratios(model: Any, budget: Budget, epsilons: list[float]) -> dict[str, list[float]]:
     """Noise over signal, where features are selected."""
     certificate = model.certificate_
     values = np.atleast_2d(model.coef_)
     problem = model._problem(certificate.n_samples, certificate.n_features, len(values))
     if problem.sparsity == problem.d or budget.delta == 0:
-        return []
-    return [noise_over_signal(problem, Budget(epsilon, budget.delta, budget.adjacency)) for epsilon in epsilons]
+        return {}
+    budgets = [Budget(epsilon, budget.delta, budget.adjacency) for epsilon in epsilons]
+    return {"noise over signal": [noise_over_signal(problem, each) for each in budgets]}
 
 
 def _widths(model: Any, factors: list[float]) -> dict[str, list[float]]:
@@ -182,7 +188,8 @@ def _widths(model: Any, factors: list[float]) -> dict[str, list[float]]:
     sure = model.uncertainty_
     if sure is None or not np.isfinite(sure.noise).any():
         return {}
+    noise = [factor * sure.noise for factor in factors]
     return {
-        "half-width": [NORMAL * float(np.nanmedian(np.hypot(factor * sure.noise, sure.sampling))) for factor in factors],
-        "by privacy noise alone": [NORMAL * float(np.nanmedian(factor * sure.noise)) for factor in factors],
+        "half-width": [NORMAL * float(np.nanmedian(np.hypot(each, sure.sampling))) for each in noise],
+        "by privacy noise alone": [NORMAL * float(np.nanmedian(each)) for each in noise],
     }
