@@ -42,7 +42,7 @@ th { background: var(--soft); vertical-align: bottom; line-height: 1.3; }
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); min-width: 6.5rem; }
 th:first-child { background: var(--soft); }
 .bad { color: var(--bad); font-weight: 600; } .good { color: var(--good); }
-figure { margin: 1.5rem 0; max-width: 34rem; } figure svg { width: 100%; height: auto; display: block; }
+figure { margin: 1.5rem 0; } figure svg { max-width: 100%; height: auto; display: block; }
 figure svg text { font-family: system-ui, sans-serif !important; }
 .side { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 0 2rem; }
 p.verdict { background: var(--soft); border-left: 4px solid var(--bad); padding: 0.6rem 0.9rem; border-radius: 4px; }
@@ -59,7 +59,7 @@ summary { cursor: pointer; font-weight: 600; } details .wide, pre { max-height: 
   table { font-size: 0.84rem; } th, td { padding: 0.35rem 0.5rem; } dl { grid-template-columns: 1fr; }
   dt { border: 0; padding-bottom: 0; } dt, dd { padding-left: 0; } }
 @media print { body { max-width: none; margin: 0; font-size: 11pt; } nav, details.text { display: none; }
-  h2, h3 { break-after: avoid; } figure, tr, p.verdict { break-inside: avoid; } figure { max-width: 28rem; }
+  h2, h3 { break-after: avoid; } figure, tr, p.verdict { break-inside: avoid; }
   figure svg { max-height: 22cm; } th:first-child, td:first-child { position: static; }
   .wide, details .wide { overflow: visible; max-height: none; }
   details.table::details-content { content-visibility: visible; height: auto; } }
