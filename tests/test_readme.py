@@ -26,6 +26,7 @@ def test_the_python_examples_run_and_find_the_two_features(tmp_path, monkeypatch
     model = names["model"]
     assert {3, 7} <= set(model.support_)
     assert (model.certificate_.epsilon, model.certificate_.grade) == (1.0, "proved")
+    assert model.intervals().shape == (len(model.support_), 2)
     assert (tmp_path / "model.json").exists()
     assert np.abs(names["dense"].coef_[0, :2] - [3, -2]).max() < 0.9  # the largest error in 20 runs was .45
     for name in ("local", "public"):  # the largest error of a coefficient in 30 runs of each was .09

@@ -48,6 +48,9 @@ class SparseRegressor(RegressorModel):
         The model; ``support_`` holds the positions of its nonzero coefficients.
     certificate_, plan_, algorithm_
         What it cost, what was planned, and what ran.
+    uncertainty_
+        With "pursuit": standard errors (privacy noise, sampling) and stability of the selected coefficients, an
+        :class:`~thresher.uncertainty.Uncertainty`; otherwise None. ``intervals(level)`` are the intervals.
     auxiliary_
         With "dpsl-kt": the labelled public data set (rows, labels) that was released.
     """

@@ -114,9 +114,10 @@ class LinearModel(PrivateFit):
         check_is_fitted(self, "certificate_")
         if self.uncertainty_ is None:
             raise ValueError(
-                f"intervals: what algorithm={self.algorithm_!r} released does not determine the errors of its "
-                f"coefficients; use algorithm={' or '.join(map(repr, WITH_UNCERTAINTY))} of SparseRegressor or "
-                "SparseClassifier"
+                "intervals: the file of this model was written by a version that kept no standard errors; fit it again"
+                if self.algorithm_ in WITH_UNCERTAINTY
+                else f"intervals: the answers that algorithm={self.algorithm_!r} releases do not tell how far its "
+                f"coefficients may be off; those of {' and '.join(map(repr, WITH_UNCERTAINTY))} do"
             )
         values = self._coefficients()[:, self.support_]
         return self.uncertainty_.intervals(values[0] if len(values) == 1 else values, level)

@@ -61,7 +61,7 @@ class Uncertainty:
         return replace(rows[0], noise=noise, sampling=sampling, stability=stability)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, which knows no NaN: null."""
+        """For JSON, which knows neither NaN nor infinity: null."""
         return {**{part: _plain(getattr(self, part)) for part in PARTS}, "method": self.method}
 
     @classmethod
@@ -75,5 +75,5 @@ PARTS = ("noise", "sampling", "stability")
 
 def _plain(array: Floats) -> Any:
     some: NDArray[Any] = array.astype(object)
-    some[np.isnan(array)] = None
+    some[~np.isfinite(array)] = None
     return some.tolist()

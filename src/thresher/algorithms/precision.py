@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.special import expit
 
 from thresher.plan import INTERCEPT_ENTRY
@@ -19,8 +18,10 @@ Floats = NDArray[np.float64]
 CLIPPED = 0.66  # E min(r^2, R^2) / R^2 for Gaussian r with median |r| = R
 CLEAR = 3.0  # a move whose square exceeds so many noise variances was made by slope and not by noise alone
 SLOWEST = 0.8  # a coordinate is believed to lose at least a fifth of its error in a move
-MODEL = 0.1  # what Gaussian margins predict may be off by the root of this part
+MODEL = 0.05  # what Gaussian margins predict may be off by the root of this part
 FLATTEST = 0.1  # of the mean curvature: no direction is believed to be flatter
+
+UNIFORM = 1.8  # E x^4 / (E x^2)^2 of a uniform column
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -55,27 +56,31 @@ def errors_of_numbers(last: Move, before: Move | None, spread: float, q: float, 
     private quantile, so a row's gradient has second moments CLIPPED R^2 H: sampling gives (q H)^-1 CLIPPED R^2 H (q
     H)^-1 / n, and moves of m with second moments of sampled columns give m'Hm / n H^-1 more. The noise of the last
     gradient is known. What is left of the error before the move is not; it is taken from the moves: the part of the
-    slope that the move before last left, spread over all coordinates, and for coordinates that are still moving more
-    than noise would move them, the rest of a geometric series.
+    slope that a move leaves, spread over all coordinates, and for coordinates that are still moving more than noise
+    would move them, the rest of a geometric series.
     """
-    H, made, inverse = last.H, last.made, np.diag(np.linalg.inv(last.H))
-    moved = max(float(made @ H @ made), 0.0)
-    sampling = (CLIPPED * (spread / q) ** 2 + moved) / n * inverse
+    H, made = last.H, last.made
+    sampling = (CLIPPED * (spread / q) ** 2 + max(float(made @ H @ made), 0.0)) / n * np.diag(np.linalg.inv(H))
     shorter = np.linalg.inv(q * H) @ last.gradient + made
-    left = shorter**2 + _still_moving(last, before)
-    if before is not None:
-        left += _slope_left(last, before) * moved / len(H) * inverse
+    left = shorter**2 + _slope_left(last, before) + _still_moving(last, before)
     return np.sqrt(last.noise + left), np.sqrt(sampling)
 
 
-def _slope_left(last: Move, before: Move) -> float:
-    """The part of the squared slope that was there before the move before last and is there after it, less noise."""
-    inverse, earlier = np.linalg.inv(last.H), np.linalg.inv(before.H)
-    # the second gradient has its own noise, and that which the first has put into the values
+def _slope_left(last: Move, before: Move | None) -> Floats:
+    """The square of what is left of the last move if it left the same part of the slope as the move before it.
+
+    That part is known up to noise: the second gradient has its own, and that which the first has put into the values.
+    """
+    inverse, made = np.linalg.inv(last.H), last.made
+    if before is None:
+        return np.zeros(len(made))
+    earlier = np.linalg.inv(before.H)
     blur = float(np.diag(inverse) @ (last.variance + float(before.variance.mean())))
     end = float(last.gradient @ inverse @ last.gradient) - blur
     start = float(before.gradient @ earlier @ before.gradient) - float(np.diag(earlier) @ before.variance)
-    return min(max(end, 0.0) / start, 1.0) if start > 0 else 1.0
+    part = min(max(end, 0.0) / start, 1.0) if start > 0 else 1.0
+    spread: Floats = part * max(float(made @ last.H @ made), 0.0) / len(made) * np.diag(inverse)
+    return spread
 
 
 def _still_moving(last: Move, before: Move | None) -> Floats:
@@ -90,21 +95,21 @@ def _still_moving(last: Move, before: Move | None) -> Floats:
     return to_go
 
 
-def errors_of_classes(last: Move, n: int, intercept: bool) -> tuple[Floats, Floats]:
+def errors_of_classes(last: Move, before: Move | None, n: int, intercept: bool) -> tuple[Floats, Floats]:
     """The standard errors by privacy and by sampling of each value after the ``last`` move.
 
     Rows are taken to be Gaussian with second moments H, and labels to follow the model found. That gives the curvature
     K, the second moments V of the clipped gradients and the slope b that clipping leaves at the true values: sampling
     is K^-1 V K^-1 / n; and the values are off by (K^-1 - step) gradient - K^-1 b, since the step knows the mean
-    curvature only. The latter counts as error, as far as it goes and by MODEL of either of its parts.
+    curvature only. The latter counts as error, as it is and by MODEL of either part; so does the slope that is left.
     """
     margins = _Margins(last, intercept)
-    p, limit = margins.p, last.clip / math.sqrt(float(np.trace(last.H)))
+    p, limit = margins.p, last.clip / margins.norm
     one, zero = np.minimum(1 - p, limit), np.minimum(p, limit)  # sizes of the clipped residuals of either class
     inverse = _inverse(margins.moments(p * (1 - p) * (p * (1 - p <= limit) + (1 - p) * (p <= limit))), last.H)
     V = margins.moments(p * one**2 + (1 - p) * zero**2)
     short, pulled = inverse @ last.gradient + last.made, inverse @ margins.mean((1 - p) * zero - p * one)
-    left = (short - pulled) ** 2 + MODEL * (short**2 + pulled**2)
+    left = (short - pulled) ** 2 + MODEL * (short**2 + pulled**2) + _slope_left(last, before)
     return np.sqrt(last.noise + left), np.sqrt(np.maximum(np.diag(inverse @ V @ inverse), 0.0) / n)
 
 
@@ -121,6 +126,11 @@ class _Margins:
         self._rows = self._centre + np.outer(NODES, along)  # E[x | margin]
         self._rest = H - np.outer(self._centre, self._centre) - np.outer(along, along)  # Cov[x | margin]
 
+        squares = np.diag(H)[intercept:]
+        # E x^4 / E x^2 of a column: at least what a uniform one has, and 1 where its mean is its second moment (0 or 1)
+        peaks = np.maximum(UNIFORM * squares, (self._centre[intercept:] / squares) ** 2 if intercept else 1.0)
+        self.norm = math.sqrt(float(np.trace(H)) + float(np.mean(np.minimum(peaks, 1.0) - squares)))
+
     def moments(self, weights: Floats) -> Floats:
         """E[weight x x']."""
         matrix: Floats = float(WEIGHTS @ weights) * self._rest + (self._rows.T * (WEIGHTS * weights)) @ self._rows
@@ -133,7 +143,9 @@ class _Margins:
 
 def _inverse(K: Floats, H: Floats) -> Floats:
     """K^-1, where no direction is believed to be much flatter than K is on the average in units of H."""
-    values, vectors = eigh(K, H)
+    squares, axes = np.linalg.eigh(H)
+    root = (axes / np.sqrt(squares)) @ axes.T  # H^-1/2
+    values, vectors = np.linalg.eigh(root @ K @ root)
     raised = np.maximum(values, FLATTEST * max(float(np.mean(values)), 1e-12))
-    inverse: Floats = (vectors / raised) @ vectors.T
+    inverse: Floats = root @ ((vectors / raised) @ vectors.T) @ root
     return inverse

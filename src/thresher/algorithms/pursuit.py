@@ -221,7 +221,7 @@ class _Path:
         """How far the values may be off, and whether another run would find the same features: no further question."""
         problem, (*before, last) = self.problem, self.moves
         if problem.classifies:
-            noise, sampling = errors_of_classes(last, problem.n, problem.intercept)
+            noise, sampling = errors_of_classes(last, before[0] if before else None, problem.n, problem.intercept)
         else:
             noise, sampling = errors_of_numbers(last, before[0] if before else None, self.clip, self.q, problem.n)
         columns, picks, gumbel, clip = self.picked
@@ -229,7 +229,8 @@ class _Path:
         square = slope if problem.classifies else CLIPPED * clip**2
         picking = Competition(columns, picks, gumbel, slope, math.sqrt(square / problem.n))
         picked = picking.chance(last.values, np.diag(last.H))
-        stability = picked * keeping_chance(last.values, np.hypot(noise, sampling), self.floors)
+        again = np.sqrt(last.noise + sampling**2)  # between runs: both would leave the same errors of method
+        stability = picked * keeping_chance(last.values, again, self.floors)
         found = {"noise": noise / problem.units[self.support], "sampling": sampling / problem.units[self.support]}
         whole = {name: problem.origin() for name in ("noise", "sampling", "stability")}
         for name, values in {**found, "stability": stability}.items():
