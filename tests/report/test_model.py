@@ -28,6 +28,7 @@ KINDS = {
     "added rows": lambda: SparseRegressor(3, epsilon=1.0, adjacency="add-remove", n_public=4000, **NUMBERS).fit(X, y),
     "two classes": lambda: SparseClassifier(3, epsilon=2.0, **BOUNDED).fit(X, two),
     "three classes": lambda: SparseClassifier(3, epsilon=2.0, **BOUNDED).fit(X, three),
+    "each class": lambda: SparseClassifier(3, epsilon=6.0, algorithm="pursuit", **BOUNDED).fit(X, three),
     "batches": lambda: ERMClassifier(1.0, classes=[0, 1], **BOUNDED).fit(X, two),
     "a filter": lambda: ERMRegressor(1.0, algorithm="dp-agd", **NUMBERS).fit(X, y),
     "not private": lambda: SparseRegressor(3, epsilon=math.inf, algorithm="ight", **NUMBERS).fit(X, y),
@@ -112,9 +113,12 @@ def test_a_model_without_intervals_says_why():
     assert "90 % interval" not in words
 
 
-def test_each_class_has_its_coefficients():
-    model = fitted("three classes")
+@pytest.mark.parametrize("kind", ["three classes", "each class"])
+def test_each_class_has_its_coefficients(kind):
+    model = fitted(kind)
     page = model_page(model)
+    assert ("90 % interval" in page) == (kind == "each class")
+    assert "nan" not in text_of(page)
     for k in range(3):
         section = page[page.index(f"<h3>Class {k}</h3>") :]
         named = re.findall("<td[^>]*>column (.*?)</td>", section[: section.index("</table>")])

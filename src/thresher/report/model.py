@@ -79,7 +79,7 @@ def _publishing(certificate: Certificate) -> str:
         "else that is computed from it, such as test scores. Each further fit on the same rows adds to the cost."
     )
     if certificate.assumptions:
-        text += f" All of this if {'; and if '.join(certificate.assumptions)}."
+        text += f" This rests on what is assumed: {'; '.join(certificate.assumptions)}."
     return page.verdict(text, True, words)
 
 
@@ -200,7 +200,7 @@ def _reading(model: Any) -> str:
     return (
         f"{words} The standard error has two independent parts: the noise that was added for privacy, and that other "
         "rows of the same kind would have given other values. Stability is the chance that a fresh run on fresh rows "
-        "would select the feature again."
+        "would keep the feature, if it is as strong as found."
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from thresher.accounting import Cost
 from thresher.budget import Budget
@@ -21,7 +22,7 @@ from thresher.report.words import QUESTIONS, between
 __all__ = ["budget_parts", "outlook_parts", "released_parts"]
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of epsilon
-NORMAL = 1.645  # half a 90 % interval, in standard errors
+NORMAL = float(ndtri(0.95))  # half a 90 % interval, in standard errors
 
 
 @dataclass
