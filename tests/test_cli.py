@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from importlib import metadata
 
 import numpy as np
@@ -170,8 +171,33 @@ def test_verify_refuses_what_is_no_model(tmp_path):
     assert "neither a model nor a certificate" in refused.stderr
 
 
+def test_fit_writes_a_page_about_the_model(folder, tmp_path):
+    model, report = tmp_path / "model.json", tmp_path / "report.html"
+    arguments = ["fit", folder / "table.csv", "--target", "stay", *BOUNDS, "--out", model, "--report", report]
+    fitted = thresher(*arguments)
+    assert fitted.exit_code == 0, fitted.stderr
+    assert "to print: " in fitted.stdout
+    page = report.read_text(encoding="utf-8")
+    assert "gene 3" in page
+    assert page.count("<svg") == 5
+    printed = thresher(*arguments, "--json")
+    assert json.loads(printed.stdout)["feature_names"][3] == "gene 3"  # and nothing else
+
+
+@pytest.mark.parametrize("command", [["fit", "/nowhere/table.csv"], ["demo"]])
+def test_a_page_that_cannot_be_made_is_refused_before_data_is_read(command, tmp_path, monkeypatch):
+    refused = thresher(*command, "--report", "/nowhere/report.html")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("thresher: --report='/nowhere/report.html' cannot be written; give a file in a")
+    assert refused.stdout == ""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    refused = thresher(*command, "--report", tmp_path / "report.html")
+    assert refused.exit_code == 2
+    assert "needs matplotlib; run: pip install 'thresher[report]'" in refused.stderr
+
+
 def test_demo_runs_and_verifies(tmp_path):
-    shown = thresher("demo", "--out", tmp_path / "model.json")
+    shown = thresher("demo", "--out", tmp_path / "model.json", "--report", tmp_path / "report.html")
     assert shown.exit_code == 0
     assert "Verified from the listed releases alone: epsilon 2" in shown.stdout
     assert (tmp_path / "model.json").exists()

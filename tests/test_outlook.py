@@ -9,7 +9,7 @@ from thresher import SparseRegressor
 from thresher.budget import Budget
 from thresher.clipping import Bounds
 from thresher.datasets import dpsl_kt_law
-from thresher.outlook import noise_over_largest_signal, noise_over_signal
+from thresher.outlook import noise_over_largest_signal, noise_over_signal, relative_noise
 from thresher.plan import Problem
 
 RATIOS = [noise_over_signal, noise_over_largest_signal]
@@ -61,3 +61,20 @@ def test_a_ratio_well_below_one_is_learned_and_one_well_above_is_not(n, epsilon,
     ).fit(X, y)
     error = np.linalg.norm(model.coef_ - theta) / np.linalg.norm(theta)
     assert error < 0.2 if learns else error > 0.8
+
+
+@pytest.mark.parametrize(("algorithm", "off"), [("dp-ight", 1e-9), ("pursuit", 0.03)])
+@pytest.mark.parametrize("epsilon", [0.25, 4.0])
+def test_the_noise_of_another_epsilon_is_that_of_its_plan(algorithm, off, epsilon):
+    """Exact for Gaussian noise and the same number of answers; pursuit composes by zCDP, which is nearly the same."""
+
+    def noise(epsilon):
+        model = SparseRegressor(5, epsilon=epsilon, delta=1e-6, feature_bound=1, target_bound=4, algorithm=algorithm)
+        releases = model.plan(10_000, 100).releases
+        return sum(release.times / release.multiplier**2 for release in releases) ** -0.5
+
+    assert relative_noise(budget(epsilon=1.0), epsilon) == pytest.approx(noise(epsilon) / noise(1.0), rel=off)
+
+
+def test_pure_noise_goes_with_one_over_epsilon():
+    assert relative_noise(budget(epsilon=2.0, delta=0), 0.5) == 4

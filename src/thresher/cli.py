@@ -37,6 +37,7 @@ from thresher.loading import load_model
 from thresher.models import ClassifierModel
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan
+from thresher.report.page import check_writable
 from thresher.tables import Table, labels, read_table
 
 app = typer.Typer(
@@ -72,6 +73,7 @@ AlgorithmOption = Annotated[
 ]
 AdjacencyOption = Annotated[str, typer.Option(help="replace-one: one row has other values. add-remove: one row more.")]
 Intercept = Annotated[bool, typer.Option(help="Fit a constant as well (0.8 % more noise).")]
+Report = Annotated[Path | None, typer.Option(help="Write a page with tables and plots here.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Data = Annotated[
     Path,
@@ -125,6 +127,7 @@ def fit(
     out_path: Annotated[Path, typer.Option("--out", help="Where to write the model and its certificate.")] = Path(
         "model.json"
     ),
+    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a private sparse model to DATA and write it with its certificate.
@@ -132,6 +135,8 @@ def fit(
     Example: thresher fit patients.csv --target stay --sparsity 10 --epsilon 1 --feature-bound 1 --target-bound 0,30
     """
     check_folder(out_path)
+    if report is not None:
+        check_writable(report)
     table = read_table(data, target or ("y" if data.suffix == ".npz" else None))
     if table.y is None:
         raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
@@ -146,12 +151,16 @@ def fit(
     if table.names is not None:
         model.feature_names_in_ = np.array(table.names, dtype=object)
     model.save(out_path)
+    if report is not None:
+        model.report(report)
     if as_json:
         typer.echo(out_path.read_text())
         return
     show_coefficients(model)
     show_certificate(model.certificate_)
     out.print(f"Written to {out_path}; check it with: thresher verify {out_path}")
+    if report is not None:
+        out.print(f"A page about the model, to read and to print: {report}")
 
 
 @command
@@ -257,7 +266,7 @@ def audit(
     confidence: Annotated[float, typer.Option(help="That no true claim at all is called disproved.")] = 0.99,
     seed: Annotated[int | None, typer.Option(help="Makes the audit repeatable.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
-    report: Annotated[Path | None, typer.Option(help="Write a page with tables and plots here.")] = None,
+    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
     """Try to disprove a privacy claim: run the mechanism on neighbouring data sets and guess which one it was.
@@ -269,7 +278,6 @@ def audit(
     """
     from thresher.audit.catalogue import audit_cases, find_cases, membership_examples
     from thresher.report.audit import audit_page
-    from thresher.report.page import check_writable
 
     cases = find_cases(name)
     if report is not None:
@@ -313,7 +321,6 @@ def reproduce(
         show_experiments(find_experiments([]))
         return
     from thresher.experiments.reproduce import reproduce
-    from thresher.report.page import check_writable
 
     experiments = find_experiments(names or [])
     if out_path.exists() and not out_path.is_dir():
@@ -328,10 +335,13 @@ def reproduce(
 def demo(
     epsilon: Epsilon = 2.0,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to keep the fitted model.")] = None,
+    report: Report = None,
 ) -> None:
     """The main job on synthetic data: plan, fit, coefficients, certificate."""
     if out_path is not None:
         check_folder(out_path)
+    if report is not None:
+        check_writable(report)
     law = dpsl_kt_law(n=10_000, d=500, s=10)
     X, y, theta = law.draw(seed=0)
     bound = round(3 * law.target_deviation, 1)
@@ -352,6 +362,9 @@ def demo(
     if out_path is not None:
         model.save(out_path)
         out.print(f"Written to {out_path}.")
+    if report is not None:
+        model.report(report)
+        out.print(f"A page about the model, to read and to print: {report}")
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +18,7 @@ from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan, Problem
 from thresher.releases import Release
 from thresher.report.reproduction import Outcome
+from thresher.report.words import between, short
 
 __all__ = [
     "out", "show_certificate", "show_coefficients", "show_experiments", "show_findings", "show_outcome", "show_plans",
@@ -33,13 +33,13 @@ def show_plans(plans: list[Plan]) -> None:
     budget, problem = plans[0].budget, plans[0].problem
     grid = Grid("algorithm", "releases", "noise / sensitivity", "settings")
     for item in plans:
-        settings = ", ".join(f"{k} {_short(v)}" for k, v in item.settings.items())
+        settings = ", ".join(f"{k} {short(v)}" for k, v in item.settings.items())
         kinds: dict[str, list[Release]] = {}
         for release in item.releases:
             kinds.setdefault(f"{release.question}, {release.noise}", []).append(release)
         for at, (kind, releases) in enumerate(kinds.items()):
             times = sum(release.times for release in releases)
-            noise = _between([release.multiplier for release in releases])
+            noise = between([release.multiplier for release in releases])
             first = at == 0
             grid.add_row(item.algorithm if first else "", f"{times} x {kind}", noise, settings if first else "")
     grid.title = f"epsilon {budget.epsilon:g}, delta {budget.delta:.2g}, {budget.adjacency}, {problem.n} x {problem.d}"
@@ -114,9 +114,7 @@ def show_certificate(certificate: Certificate) -> None:
             continue
         kinds.setdefault(f"{entry['question']}, {entry['noise']} noise", []).extend(entry["answers"])
     for kind, answers in kinds.items():
-        scale, sensitivity = (
-            _between([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity")
-        )
+        scale, sensitivity = (between([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity"))
         count = sum(answer["count"] for answer in answers)
         grid.add_row("released", f"{count} x {kind} {scale} for sensitivity {sensitivity}")
     for name in ("feature", "row", "target", "gradient"):
@@ -169,13 +167,3 @@ def show_outcome(outcome: Outcome) -> None:
         if isinstance(part, Verdict):
             holds = "holds" if part.holds else "does not hold"
             out.print(f"{outcome.experiment.name}: {holds}: {part.text}", markup=False)
-
-
-def _between(values: list[float]) -> str:
-    """The only value, or the least and the largest."""
-    low, high = (_short(float(value)) for value in (min(values), max(values))) if values else ("-", "-")
-    return low if low == high else f"{low} to {high}"
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) and math.isfinite(value) else str(value)

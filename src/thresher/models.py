@@ -97,6 +97,15 @@ class LinearModel(PrivateFit):
         }
         Path(path).write_text(json.dumps(model, indent=2, allow_nan=False, default=_plain) + "\n")
 
+    def report(self, path: str | Path) -> None:
+        """Write an HTML page about the model and its privacy: plots, tables, the certificate. Needs no data."""
+        from thresher.report.model import model_page
+        from thresher.report.page import check_writable
+
+        check_is_fitted(self, "certificate_")
+        check_writable(Path(path), "path")
+        Path(path).write_text(model_page(self), encoding="utf-8")
+
     def intervals(self, level: float = 0.9) -> Floats:
         """(low, high) for each of ``support_``, one row per class if there are several: privacy noise and sampling.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from thresher.accounting import zcdp_rho
+from thresher.accounting import gaussian_mu, zcdp_rho
 from thresher.algorithms.pursuit import PICKS
 from thresher.budget import Budget
 from thresher.clipping import gradient_sensitivity
 from thresher.plan import Problem
 from thresher.releases import GaussianGradient, GumbelSelection
 
-__all__ = ["noise_over_largest_signal", "noise_over_signal"]
+__all__ = ["noise_over_largest_signal", "noise_over_signal", "relative_noise"]
 
 # A clipped Gaussian target keeps 0.8 of its correlation with a feature, and uniform entries have 0.58 of their bound
 # as deviation.
@@ -45,6 +45,13 @@ def noise_over_largest_signal(problem: Problem, budget: Budget) -> float:
     largest_entry = problem.bounds.largest_entry(problem.d) / problem.bounds.row_norm(problem.d)
     whole = _gradient_noise(problem, budget) * math.sqrt(2 * spread) / largest_entry
     return min(_pick_noise(problem, budget, 1.0) * spread, whole)
+
+
+def relative_noise(budget: Budget, epsilon: float) -> float:
+    """How many times as much noise the same answers would need at another epsilon; exact for Gaussian noise."""
+    if budget.delta == 0:
+        return budget.epsilon / epsilon
+    return gaussian_mu(budget.epsilon, budget.delta) / gaussian_mu(epsilon, budget.delta)
 
 
 def _pick_noise(problem: Problem, budget: Budget, share: float) -> float:

@@ -1,0 +1,251 @@
+"""The page of a fitted model: coefficients, what was released and what it cost. Built from its file, without data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thresher.certificate import Certificate
+from thresher.measurements import LINEAR
+from thresher.report import page
+from thresher.report.charts import dots
+from thresher.report.spending import budget_parts, outlook_parts, released_parts
+from thresher.report.words import BOUNDS, GRADES, short, told
+
+__all__ = ["model_page"]
+
+LEVEL = 0.9  # of the intervals
+MOST_DRAWN = 40  # coefficients of a chart, and rows of a table that is not folded
+MOST_CHARTS = 6  # classes; the others have their tables
+
+
+def model_page(model: Any) -> str:
+    """The whole page of any fitted linear model that carries a certificate."""
+    certificate: Certificate = model.certificate_
+    sections = {
+        "Coefficients": _coefficients(model),
+        "What was released": released_parts(certificate),
+        "What it cost": budget_parts(certificate),
+        "With another epsilon": outlook_parts(model),
+        "What it rests on": _foundations(certificate),
+        "Certificate": _certificate(certificate),
+    }
+    anchors = {title: title.lower().replace(" ", "-") for title in sections}
+    parts = [page.contents(anchors.items()), *_summary(model, certificate)]
+    for title, section in sections.items():
+        parts += [page.heading(title, anchors[title]), *section]
+    return page.page("A private model and what it cost", parts)
+
+
+# -- summary --------------------------------------------------------------------------------------------------------
+
+
+def _summary(model: Any, certificate: Certificate) -> list[str]:
+    size = f"{certificate.n_samples:,} rows and {certificate.n_features:,} columns"
+    used = f"{len(model.support_):,} of the columns" if len(model.support_) else "none of the columns"
+    words = f"{_kind(model)}, fitted by {certificate.algorithm} to a table of {size}. It uses {used}. "
+    words += f"{_guarantee(certificate)} Grade: {certificate.grade}; {GRADES[certificate.grade]}."
+    return [page.paragraph(words, "lead"), _publishing(certificate), page.paragraph(_meaning(certificate))]
+
+
+def _kind(model: Any) -> str:
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return "A linear regression"
+    if len(classes) == 2:
+        return f"A logistic regression that tells {classes[1]} from {classes[0]}"
+    return f"A logistic regression with {len(classes)} classes"
+
+
+def _guarantee(certificate: Certificate) -> str:
+    if certificate.epsilon is None:
+        claimed = certificate.claimed_epsilon
+        return "It has no privacy guarantee" + (f"; epsilon {claimed:g} was asked for." if claimed is not None else ".")
+    return (
+        f"It is differentially private with epsilon {certificate.epsilon:g} and delta {certificate.delta:.3g} for "
+        f"{certificate.adjacency} neighbours. Protected is {certificate.trust['protected']}."
+    )
+
+
+def _publishing(certificate: Certificate) -> str:
+    words = ("May be published:", "Do not publish.")
+    if certificate.epsilon is None:
+        return page.verdict("Whoever sees this model may learn about single people in the table.", False, words)
+    text = (
+        "the model, its certificate, this page, and predictions for other people's rows. Not the table, and nothing "
+        "else that is computed from it, such as test scores. Each further fit on the same rows adds to the cost."
+    )
+    if certificate.assumptions:
+        text += f" This rests on what is assumed: {'; '.join(certificate.assumptions)}."
+    return page.verdict(text, True, words)
+
+
+def _meaning(certificate: Certificate) -> str:
+    """What an attacker can do at best: tell two neighbours apart with this chance."""
+    if certificate.epsilon is None:
+        return "The certificate below says what was released nevertheless."
+    odds = math.exp(-min(certificate.epsilon, 700.0))
+    right = 100 * (1 + certificate.delta * odds) / (1 + odds)
+    record = "label" if certificate.trust["model"] == "labels" else "record"
+    pair = f"which of two {record}s one person has"
+    if certificate.adjacency == "add-remove":
+        pair = "whether one person's record is in the table or not"
+    return (
+        f"What that means: someone who knows everything but {pair}, with even odds beforehand, and sees all that was "
+        f"released, guesses right at most {right:.3g} % of the time. Without seeing anything it is 50 %."
+    )
+
+
+# -- coefficients ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Coefficient:
+    name: str
+    value: float
+    interval: tuple[float, float] | None = None
+    error: float = math.nan
+    noise: float = math.nan
+    sampling: float = math.nan
+    stability: float = math.nan
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        if self.interval is None:
+            return (self.name, self.value)
+        low, high = self.interval
+        return (
+            self.name, self.value, f"{low:.4g} to {high:.4g}", self.error, self.noise, self.sampling,
+            f"{100 * self.stability:.0f} %",
+        )  # fmt: skip
+
+
+def _coefficients(model: Any) -> list[str]:
+    classes = _by_class(model)
+    certain = model.uncertainty_ is not None
+    parts = [page.paragraph(_reading(model))]
+    if not len(model.support_):
+        words = "No feature stood out of the noise: this is the zero model. More rows, a larger epsilon or tighter "
+        parts.append(page.paragraph(f"{words}bounds help."))
+    if certain:
+        parts.append(page.paragraph(f"How the intervals were computed: {model.uncertainty_.method}"))
+    else:
+        parts.append(
+            page.paragraph(
+                f"There are no intervals: what {model.algorithm_} released does not determine how far the coefficients "
+                "may be off, and to look at the rows again would cost privacy."
+            )
+        )
+    drawn = [_chart(name, found, certain) for name, found in list(classes.items())[:MOST_CHARTS] if found]
+    parts.append(page.side_by_side(drawn) if len(drawn) > 1 else "".join(drawn))
+    for at, (name, found) in enumerate(classes.items()):
+        parts += [page.subheading(name)] if name else []
+        parts.append(_table(found, float(np.ravel(model.intercept_)[at]), certain))
+    return parts
+
+
+def _by_class(model: Any) -> dict[str, list[_Coefficient]]:
+    """The coefficients that are not zero, the largest first; under no name if there are not several classes."""
+    values = np.atleast_2d(model.coef_)
+    names = [f"Class {label}" for label in model.classes_] if len(values) > 1 else [""]
+    return {name: _of(model, k, row) for k, (name, row) in enumerate(zip(names, values, strict=True))}
+
+
+def _of(model: Any, k: int, row: Any) -> list[_Coefficient]:
+    columns = getattr(model, "feature_names_in_", None)
+    extras: list[Any] = [()] * len(model.support_)
+    if model.uncertainty_ is not None:
+        sure, pick = model.uncertainty_, lambda values: np.atleast_2d(values)[k]
+        intervals = model.intervals(LEVEL).reshape(len(np.atleast_2d(model.coef_)), -1, 2)[k]
+        parts = (sure.standard_errors, sure.noise, sure.sampling, sure.stability)
+        extras = [((low, high), *rest) for (low, high), *rest in zip(intervals, *map(pick, parts), strict=True)]
+    found = [
+        _Coefficient(f"column {j}" if columns is None else str(columns[j]), float(row[j]), *extra)
+        for j, extra in zip(model.support_, extras, strict=True)
+        if row[j]
+    ]
+    return sorted(found, key=lambda coefficient: -abs(coefficient.value))
+
+
+def _chart(name: str, found: list[_Coefficient], certain: bool) -> str:
+    top = found[:MOST_DRAWN]
+    intervals = [c.interval for c in top if c.interval is not None] if certain else None
+    drawing = dots([c.name for c in top], [c.value for c in top], intervals, "coefficient", name)
+    caption = f"The {len(top)} largest of {len(found)} coefficients" if len(found) > len(top) else "All coefficients"
+    return page.figure(drawing, f"{caption}{f', with {100 * LEVEL:g} % intervals' if certain else ''}.")
+
+
+def _table(found: list[_Coefficient], intercept: float, certain: bool) -> str:
+    columns = ["feature", "coefficient"]
+    if certain:
+        columns += [f"{100 * LEVEL:g} % interval", "standard error", "of privacy noise", "of sampling", "stability"]
+    rows = [c.row for c in found] + [("(intercept)", intercept, *[""] * (len(columns) - 2))]
+    whole = page.table(columns, rows)
+    return whole if len(found) <= MOST_DRAWN else page.folded(f"All {len(found)} coefficients", whole, "table")
+
+
+def _reading(model: Any) -> str:
+    values = np.atleast_2d(model.coef_)
+    if getattr(model, "classes_", None) is None:
+        measured = model._measurement()
+        what = "prediction" if measured == LINEAR else f"margin; the prediction is a function of that, {measured.name}"
+    else:
+        what = f"log-odds of {model.classes_[1]}" if len(values) == 1 else "score of the class"
+    words = f"One unit more of a feature, all else equal, adds its coefficient to the {what}."
+    if model.uncertainty_ is None:
+        return words
+    return (
+        f"{words} The standard error has two independent parts: the noise that was added for privacy, and that other "
+        "rows of the same kind would have given other values. Stability is the chance that a fresh run on fresh rows "
+        "would keep the feature, if it is as strong as found."
+    )
+
+
+# -- what it rests on -----------------------------------------------------------------------------------------------
+
+
+def _foundations(certificate: Certificate) -> list[str]:
+    bounds = [(BOUNDS.get(name, name), told(v)) for name, v in certificate.bounds.items() if v is not None]
+    settings = [(name.replace("_", " "), told(v)) for name, v in certificate.settings.items() if v is not None]
+    versions = ", ".join(f"{name} {number}" for name, number in certificate.versions.items())
+    return [
+        page.paragraph("Bounds, which are enforced: what is larger is clipped before anything is computed from it."),
+        page.facts(bounds),
+        page.paragraph("Who sees what, what is taken for granted, and what it ran on:"),
+        page.facts([
+            *certificate.trust.items(),
+            *[("assumed", words) for words in certificate.assumptions or ("nothing beside the code",)],
+            *[("note", words) for words in certificate.notes],
+            ("randomness", certificate.randomness),
+            ("versions", versions),
+        ]),
+        page.paragraph("Settings, all of them public rules or choices:") if settings else "",
+        page.facts(settings) if settings else "",
+    ]  # fmt: skip
+
+
+def _certificate(certificate: Certificate) -> list[str]:
+    return [
+        _verified(certificate),
+        page.paragraph(
+            "Check it yourself: `thresher verify model.json` recomputes the cost from the listed releases alone. It "
+            "takes a model file, or a file with the certificate below."
+        ),
+        page.folded("The certificate as JSON", page.listing(certificate.to_json()), "text"),
+        page.paragraph(
+            "Everything on this page is computed from the model file and public facts; no row was read for it.", "small"
+        ),
+    ]
+
+
+def _verified(certificate: Certificate) -> str:
+    check = certificate.verify()
+    price = f"epsilon {short(check.epsilon)} at delta {certificate.delta:.3g}"
+    words = f"the listed releases cost {price} by {check.method}"
+    if certificate.epsilon is None and check:
+        return page.paragraph("The certificate claims no guarantee, so there is none to verify.")
+    text = f"{'; '.join((words, *check.problems))}."
+    return page.verdict(text, bool(check), ("Verified:", "Does not verify:"))
