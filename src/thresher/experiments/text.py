@@ -86,7 +86,7 @@ class TextStudy:
         costs = [f"{row['method']}: {_cost(row['real epsilon'])} where {row['epsilon']:g} is claimed" for row in printed
                  if row["seed"] == 0]  # fmt: skip
         holds = all(row["real epsilon"] <= row["epsilon"] for row in printed)
-        return Verdict(f"What the noise as printed really costs: {'; '.join(costs)}.", holds, self.errata)
+        return Verdict(f"The noise as printed costs what it claims. {'; '.join(costs)}.", holds, self.errata)
 
     def _table(self, label: str, measure: str, rows: Sequence[Row]) -> Grid:
         found = means(rows, ("method", "epsilon"), "error")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "bullets", "check_writable", "contents", "facts", "figure", "folded", "heading", "listing", "page", "paragraph",
+    "check_writable", "contents", "facts", "figure", "folded", "heading", "listing", "page", "paragraph",
     "side_by_side", "subheading", "svg", "table", "verdict",
 ]  # fmt: skip
 
@@ -87,11 +87,6 @@ def subheading(text: str) -> str:
 def contents(items: Iterable[tuple[str, str]]) -> str:
     """Links to anchors of this page, always in sight."""
     return "<nav>" + "".join(f'<a href="#{escape(to)}">{escape(text)}</a>' for text, to in items) + "</nav>"
-
-
-def bullets(items: Iterable[tuple[str, str]]) -> str:
-    """Links to anchors of this page."""
-    return "<ul>" + "".join(f'<li><a href="#{escape(to)}">{escape(text)}</a></li>' for text, to in items) + "</ul>"
 
 
 def verdict(text: str, holds: bool, words: tuple[str, str] = ("Holds.", "Does not hold.")) -> str:

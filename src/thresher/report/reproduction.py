@@ -44,8 +44,9 @@ READING = (
 
 def reproduction_page(outcomes: Sequence[Outcome], told: str) -> str:
     """The whole page; ``told`` says how it was made."""
-    parts = [page.paragraph(READING, "lead"), page.paragraph(told)]
-    parts.append(page.bullets((_title(outcome.experiment), outcome.experiment.name) for outcome in outcomes))
+    names = [outcome.experiment.name for outcome in outcomes]
+    parts = [page.contents((name.upper(), name) for name in names), page.paragraph(READING, "lead")]
+    parts += [page.paragraph(told), page.table(("", "what", "verdicts"), map(_line, outcomes))]
     for outcome in outcomes:
         parts += _section(outcome)
     errata = _errata(outcomes)
@@ -65,6 +66,14 @@ def _title(experiment: Experiment) -> str:
     return f"{experiment.name.upper()}: {experiment.title}"
 
 
+def _line(outcome: Outcome) -> tuple[str, str, str]:
+    """An experiment in the summary."""
+    verdicts = [part.holds for part in outcome.parts if isinstance(part, Verdict)]
+    counts = [(sum(verdicts), "hold"), (len(verdicts) - sum(verdicts), "do not")]
+    told = ", ".join(f"{count} {words}" for count, words in counts if count) or "not run"
+    return outcome.experiment.name.upper(), outcome.experiment.title, told
+
+
 def _section(outcome: Outcome) -> list[str]:
     experiment = outcome.experiment
     parts = [
@@ -76,7 +85,7 @@ def _section(outcome: Outcome) -> list[str]:
     shown = outcome.parts
     parts += [page.verdict(_verdict(part), part.holds) for part in shown if isinstance(part, Verdict)]
     parts.append(page.paragraph(experiment.about))
-    charts = [page.figure(draw(part), part.title) for part in shown if isinstance(part, Chart)]
+    charts = [page.figure(draw(part), _caption(part)) for part in shown if isinstance(part, Chart)]
     parts += [page.side_by_side(charts)] if charts else []
     for part in shown:
         if isinstance(part, Grid):
@@ -84,6 +93,11 @@ def _section(outcome: Outcome) -> list[str]:
         elif isinstance(part, Note):
             parts.append(page.paragraph(part.text))
     return [*parts, page.paragraph(_effort(outcome), "small")]
+
+
+def _caption(chart: Chart) -> str:
+    bars = any(line.errors is not None for line in chart.series.values())
+    return f"{chart.y.capitalize()} against {chart.x}{'; bars: one standard error' if bars else ''}."
 
 
 def _verdict(part: Verdict) -> str:
