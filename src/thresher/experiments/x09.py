@@ -136,8 +136,8 @@ EXPERIMENT = Experiment(
     "LDP paper (Wang and Xu, ICML 2019), Figure 1a-c",
     "The error of Label-LDP-IHT is insensitive to p and falls with n and epsilon.",
     "theta* has s=10 coefficients U[0, 1], x is uniform on {-1, 1}^p, y has noise U[-C, C], C=.05, as in the paper; "
-    "its n and p stand only in the figure, so those here are ours. Labels are clipped to three deviations of the law, a "
-    "public bound; label-ldp-iht takes the randomiser of least variance (piecewise) and steps that follow the reported "
+    "its n and p stand only in the figure, so those here are ours. Labels are clipped to three deviations of the law, "
+    "a public bound; label-ldp-iht takes the randomiser of least variance (piecewise) and steps that follow reported "
     "gradients, not the paper's T and step, which cost nothing either way. The sign of the printed step is corrected "
     "and its projection left out (erratum E-13). Printed noise: delta 1e-3. Error bars: one standard error. The full "
     "run adds a law with ||theta*||=1, as the theorems have it, for the exponents.",
