@@ -8,7 +8,7 @@ from thresher.experiments.experiment import Experiment
 
 __all__ = ["NAMES", "find_experiments"]
 
-NAMES = ("x1", "x2", "x5", "x6", "x9", "x11", "x12", "x13", "x17", "x20")
+NAMES = ("x1", "x2", "x5", "x6", "x9", "x10", "x11", "x12", "x13", "x14", "x17", "x18", "x20")
 
 
 def find_experiments(names: list[str]) -> list[Experiment]:
