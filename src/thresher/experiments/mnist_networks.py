@@ -8,7 +8,7 @@ from typing import Any
 from thresher.budget import Budget
 from thresher.datasets import load
 
-__all__ = ["ALL_ROWS", "DELTA", "network", "digits_error"]
+__all__ = ["ALL_ROWS", "DELTA", "digits_error", "network"]
 
 DELTA = 1e-5
 ALL_ROWS = 60_000
