@@ -65,7 +65,7 @@ def test_algorithms_touch_no_row_and_draw_no_noise(path):
         ("losses", {"engines", "vaults", "plan", "experiments"}),  # which judge models exactly
         ("randomness", {"randomisers", "vaults", "fitting", "local", "audit", "torch", "federated", "experiments"}),
         ("audit", {"audit", "report", "display", "cli"}),
-        ("torch", {"torch"}),
+        ("torch", {"torch", "experiments"}),  # some of which train networks
     ],
 )
 def test_rows_losses_noise_and_attacks_are_handled_only_where_they_belong(name, allowed):

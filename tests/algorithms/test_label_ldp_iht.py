@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from slopes import slope, squared_error
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.accounting import gaussian_epsilon, gaussian_mu
 from thresher.algorithms import LDPIHT, LabelLasso, LabelLDPIHT
@@ -16,6 +15,8 @@ from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.budget import Budget
 from thresher.clipping import Bounds
 from thresher.datasets import ldp_law
+from thresher.experiments.local_model import relative_error
+from thresher.experiments.slopes import slope
 from thresher.plan import Problem
 from thresher.randomisers import Classes, Laplace, Piecewise
 from thresher.releases import ClassReport, GaussianReport, LaplaceReport, PiecewiseReport
@@ -211,7 +212,10 @@ ALARM = 3.3  # standard errors: a true exponent is rejected once in a thousand
 
 
 def squared_errors(algorithm, cells):
-    return np.array([[squared_error(algorithm, cell, seed) for seed in range(REPLICATES)] for cell in cells])
+    def squared(cell, seed):
+        return relative_error(algorithm, "theorem", *cell, seed)[0] ** 2
+
+    return np.array([[squared(cell, seed) for seed in range(REPLICATES)] for cell in cells])
 
 
 CELLS = {

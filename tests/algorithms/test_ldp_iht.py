@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from slopes import slope, squared_error
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT
 from thresher.algorithms.hard_threshold import hard_threshold
@@ -15,6 +14,8 @@ from thresher.algorithms.ldp_iht import default_rounds, report_error
 from thresher.budget import Budget
 from thresher.clipping import Bounds
 from thresher.datasets import ldp_law
+from thresher.experiments.local_model import relative_error
+from thresher.experiments.slopes import slope
 from thresher.plan import Problem
 from thresher.randomisers import VECTOR_RANDOMISERS
 from thresher.releases import ExactRelease, HypercubeReport, SphereReport
@@ -154,7 +155,10 @@ ALARM = 3.3  # standard errors: a true exponent is rejected once in a thousand
 
 
 def squared_errors(algorithm, cells):
-    return np.array([[squared_error(algorithm, cell, seed) for seed in range(REPLICATES)] for cell in cells])
+    def squared(cell, seed):
+        return relative_error(algorithm, "theorem", *cell, seed)[0] ** 2
+
+    return np.array([[squared(cell, seed) for seed in range(REPLICATES)] for cell in cells])
 
 
 AXES = {

@@ -79,6 +79,11 @@ class SignLaw:
         """What no |y| exceeds: ||theta||_1 is at most s, or sqrt(s) in the unit ball."""
         return (math.sqrt(self.s) if self.unit else self.s) + self.noise_bound
 
+    @property
+    def target_deviation(self) -> float:
+        """The standard deviation of y under the law."""
+        return math.sqrt((1 if self.unit else self.s / 3) + self.noise_bound**2 / 3)
+
     def draw(self, seed: int) -> tuple[NDArray[np.int8], Floats, Floats]:
         """X (small integers: an eighth of the memory of floats), y and the true theta."""
         rng = np.random.default_rng(seed)

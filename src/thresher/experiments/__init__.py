@@ -8,7 +8,7 @@ from thresher.experiments.experiment import Experiment
 
 __all__ = ["NAMES", "find_experiments"]
 
-NAMES = ("x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x21", "x22", "x23", "x24", "x25")
+NAMES = tuple(f"x{number}" for number in (*range(1, 15), 17, 18, *range(20, 26)))
 
 
 def find_experiments(names: list[str]) -> list[Experiment]:

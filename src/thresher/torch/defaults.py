@@ -1,6 +1,6 @@
 """The algorithms a module can be trained with, and public rules for what a caller leaves open.
 
-The rules were found on MNIST (``benchmarks/neural.py``) and depend on n and the budget only.
+The rules were found on MNIST (``thresher reproduce x14``) and depend on n and the budget only.
 """
 
 from __future__ import annotations

@@ -1,34 +1,15 @@
-"""Errors of the local algorithms on the law of their paper, and exponents of errors with their statistical error."""
+"""Exponents of errors with their statistical error."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher import LocalSparseRegressor, PrivacyWarning
-from thresher.datasets import ldp_law
+__all__ = ["Slope", "slope"]
 
 Floats = NDArray[np.float64]
-Cell = tuple[int, int, int, float]  # n, d, s, epsilon
-
-
-def squared_error(algorithm: Any, cell: Cell, seed: int) -> float:
-    """||theta - theta*||^2 of one fit, theta* of norm 1."""
-    n, d, s, epsilon = cell
-    law = ldp_law(n, d, s, unit=True)
-    X, y, theta = law.draw(seed)
-    model = LocalSparseRegressor(
-        s, epsilon, algorithm=algorithm, delta=1e-3 if getattr(algorithm, "calibration", "") == "printed" else 0.0,
-        feature_bound=1.0, target_bound=law.largest_target, fit_intercept=False, random_state=seed,
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        model.fit(X, y)
-    return float(np.sum((model.coef_ - theta) ** 2))
 
 
 @dataclass(frozen=True)
