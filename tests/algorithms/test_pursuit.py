@@ -316,3 +316,23 @@ def test_the_intercept_of_a_classifier_starts_from_the_share_of_ones(ones):
     X, y = rng.uniform(-1, 1, (20_000, 10)), rng.random(20_000) < ones
     model = SparseClassifier(1, epsilon=1.0, feature_bound=1.0, algorithm="pursuit", random_state=0).fit(X, y)
     assert model.predict_proba(X)[:, 1].mean() == pytest.approx(ones, abs=0.03)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_rare_columns_leave_a_curvature_to_divide_by(epsilon, intercept):
+    """Three of a hundred entries are 1, and one column is 0: quantiles of the norms of single columns are 0. The model
+    must not be much worse than the one that says nothing, whose loss is log 2; without a least clip and without an
+    intercept it is.
+    """
+    rng = np.random.default_rng(0)
+    X = (rng.random((20_000, 30)) < 0.03).astype(float)
+    X[:, 0] = 0.0
+    y = rng.random(20_000) < 1 / (1 + np.exp(-2 * X[:, 1] + 2 * X[:, 2]))
+    facts = {"epsilon": epsilon, "delta": 1e-3, "feature_bound": 1.0, "classes": [False, True]}
+    for seed in range(6):
+        model = SparseClassifier(
+            4, algorithm=Pursuit(stages=4), fit_intercept=intercept, random_state=seed, **facts
+        ).fit(X, y)  # fmt: skip
+        margins = np.where(y, 1, -1) * model.decision_function(X)
+        assert np.mean(np.logaddexp(0, -margins)) < math.log(2) + 0.05

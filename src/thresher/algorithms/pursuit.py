@@ -41,6 +41,8 @@ START = 0.02  # for the share of ones that a classifier's intercept starts from
 BELIEF = 2.0  # an effect of more than so many first clips is not believed to be signal
 SURPRISE = 3.0  # of d columns that mean nothing the best few reach so many standard errors by sampling alone
 FLATTEST = 0.3  # of the logistic loss's largest curvature: no flatter is believed
+LEAST_ROW, LEAST_ENTRY = 0.5, 0.2  # of a bound: if most rows are 0 on the chosen columns, so are the quantiles of
+# their norms, and clips of almost nothing would leave a curvature of nothing to divide by
 OVERSHOT = 0.25  # a move whose end still has this part of its slope, the other way, is cut back
 INWARD = 1 - 1e-12  # shares that add up to the whole must not exceed it by round-off
 METHOD = {
@@ -182,6 +184,7 @@ class _Path:
             self._ask_gram(self.grams[stage], norm)
         levels = self.largest * norm * LEVELS
         clip = self.vault.quantile("gradient norms", self.q, levels, self.theta, self.quantile, support)
+        clip = max(clip, LEAST_ENTRY * self.clip)
         gradient = self.vault.restricted_gradient(self.theta, support, release, clip) / units
         H = self.curvature.matrix()
         sd = self._last_noise()
@@ -239,6 +242,7 @@ class _Path:
 
     def _ask_gram(self, release: Release, norm: float) -> None:
         clip = self.vault.quantile("row norms", 0.9, norm * LEVELS, self.theta, self.quantile, self.support)
+        clip = max(clip, LEAST_ROW)
         self.curvature.add(self.vault.gram(self.support, release, clip), self._last_noise())
 
     def _sampling(self, step: Floats, H: Floats) -> Floats:
