@@ -226,7 +226,8 @@ EXPERIMENT = Experiment(
     "left open; the printed noise here is that of DP-IGHT. The reference is the better of two non-private runs "
     "of IGHT, each taken to the minimum on its support. What is left of a gap at a large epsilon is not noise: so many "
     "steps come no closer, or found another support. Without T and step, 'defaults' has the library's public rules. "
-    f"The quick run has 50,000 rows, the full one all 581,012. Gaps above {TOP} are not drawn. Error bars: one standard error.",
+    f"The quick run has 50,000 rows, the full one all 581,012. Gaps above {TOP} are not drawn. Error bars: "
+    "one standard error.",
     cells,
     run,
     show,
