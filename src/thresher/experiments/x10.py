@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -29,8 +29,8 @@ LOOP = DPIGHT(iterations=400, step=1.0, ridge=RIDGE)  # T as printed
 MINE, HONEST, PRINTED = "dp-ight", "dp-ight, delta 1/n^2", "dp-ight (printed)"
 METHODS: dict[str, Any] = {
     MINE: LOOP,
-    HONEST: LOOP,
     PRINTED: replace(LOOP, calibration="printed"),
+    HONEST: LOOP,
     "dp-ight, defaults": DPIGHT(ridge=RIDGE),
     "pursuit": "pursuit",
 }
@@ -69,12 +69,14 @@ def run(rows: int, p: int, s: int, epsilon: float, seed: int) -> list[Row]:
     return found
 
 
-@cache
+@lru_cache(maxsize=1)
 def _forests(rows: int, p: int) -> tuple[Floats, NDArray[np.int8]]:
     """The first rows, in the loader's random order, and the first p columns, over the ends of their public ranges."""
     data = load("covertype")
-    X, y = np.concatenate([data.X, data.X_test]), np.concatenate([data.y, data.y_test])
-    return np.ascontiguousarray(X[:rows, :p], dtype=np.float64), y[:rows]
+    X, y = data.X, data.y
+    if rows > len(y):
+        X, y = np.concatenate([X, data.X_test]), np.concatenate([y, data.y_test])
+    return X[:rows, :p].copy(), y[:rows].copy()  # no view, which would keep all rows
 
 
 def _fit(algorithm: Any, X: Floats, y: Any, s: int, epsilon: float, delta: float | None, seed: int) -> Any:
