@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as Grid
 
 from thresher.audit.catalogue import Finding, verdict
@@ -139,14 +140,14 @@ def show_experiments(experiments: Iterable[Experiment]) -> None:
     grid = Grid("id", "what", "where", "needs")
     for each in experiments:
         needs = [*each.needs, *([f"thresher[{each.extra}]"] if each.extra else [])]
-        grid.add_row(each.name, each.title, each.source, ", ".join(needs))
+        grid.add_row(each.name, each.title, each.source, escape(", ".join(needs)))
     out.print(grid)
 
 
 def show_outcome(outcome: Outcome) -> None:
     """The verdicts of an experiment, as it comes."""
     if outcome.missing:
-        out.print(f"{outcome.experiment.name}: not run: {outcome.missing}")
+        out.print(escape(f"{outcome.experiment.name}: not run: {outcome.missing}"))
     for part in outcome.parts:
         if isinstance(part, Verdict):
             holds = "holds" if part.holds else "does not hold"
