@@ -154,14 +154,14 @@ def _with_sd(mean: Mean) -> str:
 
 def _chart(rows: Sequence[Row], epsilon: float, data: str) -> Chart:
     losses, passes = _losses(rows), means(rows, ("method", "epsilon"), "passes")
+    best = losses[EXACT, math.inf].value
     series = {}
     for method in values_of(rows, "method"):
         if method != EXACT:
             loss = losses[method, epsilon]
-            series[method] = Series([passes[method, epsilon].value], [loss.value], [loss.error])
-    exact, reached = losses[EXACT, math.inf].value, [line.x[0] for line in series.values()]
-    series[EXACT] = Series([min(reached), max(reached)], [exact, exact])
-    return Chart(f"{data}, epsilon {epsilon:g}", "passes over the rows", "test loss", series, log_x=True)
+            series[method] = Series([passes[method, epsilon].value], [loss.value - best], [loss.error])
+    title = f"{data}, epsilon {epsilon:g}"
+    return Chart(title, "passes over the rows", "test loss, less that without privacy", series, log_x=True)
 
 
 def _below_printed(rows: Sequence[Row], printed: Mapping[tuple[str, float], Printed]) -> Verdict:

@@ -144,16 +144,19 @@ def _same_price(rows: Sequence[Row]) -> Verdict:
 
 
 def _chart(rows: Sequence[Row], kind: str) -> Chart:
-    found = _means(rows, kind)
-    budgets = values_of(rows, "epsilon")
+    found, budgets = _means(rows, kind), values_of(rows, "epsilon")
     series = {
-        f"sigma {sigma}": curve({epsilon: found[sigma, epsilon] for epsilon in budgets})
+        f"sigma {sigma}": curve({epsilon: _error(found[sigma, epsilon]) for epsilon in budgets})
         for sigma in sorted(values_of(rows, "sigma"))
     }
     for sigma in (0, 3):
         printed = {epsilon: Mean(*PRINTED[sigma][BUDGETS.index(epsilon)], runs=5) for epsilon in budgets}
-        series[f"sigma {sigma} (printed)"] = curve(printed)
-    return Chart(f"MNIST, {kind}", "epsilon", "test accuracy in %", series)
+        series[f"sigma {sigma} (printed)"] = curve({epsilon: _error(mean) for epsilon, mean in printed.items()})
+    return Chart(f"MNIST, {kind}", "epsilon", "test error in %", series)
+
+
+def _error(accuracy: Mean) -> Mean:
+    return accuracy._replace(value=100 - accuracy.value)
 
 
 def _table(rows: Sequence[Row], kind: str) -> Grid:

@@ -44,11 +44,15 @@ def show(rows: Sequence[Row]) -> list[Part]:
         *(_helps(gains, method, budgets) for method in SMOOTHED),
         _order(found, budgets),
         _same_price(rows),
-        Chart(f"MNIST, {length}", "epsilon", "test accuracy in %",
-              {method: curve({e: found[method, e] for e in budgets}) for method in METHODS}),
+        Chart(f"MNIST, {length}", "epsilon", "test error in %",
+              {method: curve({e: _error(found[method, e]) for e in budgets}) for method in METHODS}),
         Grid(f"Test accuracy in %, {length}: mean (sd); gains over the same seeds without smoothing",
              ("method", *(f"epsilon {e:g}" for e in budgets)), [*lines, *more, printed]),
     ]  # fmt: skip
+
+
+def _error(accuracy: Mean) -> Mean:
+    return accuracy._replace(value=100 - accuracy.value)
 
 
 def _percent(mean: Mean) -> str:
