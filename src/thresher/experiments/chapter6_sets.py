@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from thresher.datasets import load
+from thresher.datasets.real_set import shuffled
 
 __all__ = ["SETS", "Rows"]
 
@@ -35,7 +36,7 @@ def kddcup99() -> Rows:
 def adult() -> Rows:
     """30,000 of the training rows and the official test rows; more than 50,000 dollars a year?"""
     data = load("adult")
-    some = np.random.default_rng(0).permutation(len(data.y))[:30_000]
+    some = shuffled(len(data.y), seed=0)[:30_000]
     return Rows(data.X[some], data.X_test, _zero_one(data.y)[some], _zero_one(data.y_test))
 
 

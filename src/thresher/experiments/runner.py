@@ -8,6 +8,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def run_experiment(
 ) -> tuple[list[Row], float]:
     """The rows of all cells, in the order of the cells, and the seconds that they took; those in ``kept`` are read.
 
-    A kept cell counts only if the experiment's file is still what it was, so no edit goes unnoticed.
+    A kept cell counts only for the same version of thresher and if the file that runs it is still what it was.
     """
     kept.mkdir(parents=True, exist_ok=True)
     files = [kept / f"{_digest(experiment, cell)}.json" for cell in cells]
@@ -58,7 +59,8 @@ def _run_one(run: Callable[..., list[Row]], cell: Cell, file: Path) -> None:
 
 def _digest(experiment: Experiment, cell: Cell) -> str:
     source = Path(inspect.getfile(experiment.run)).read_text()
-    return hashlib.sha256(json.dumps([experiment.name, dict(cell), source]).encode()).hexdigest()[:20]
+    told = [experiment.name, dict(cell), source, version("thresher")]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:20]
 
 
 def _number(value: Any) -> Any:

@@ -212,4 +212,4 @@ def _printed_verdict(rows: Sequence[Row], errata: tuple[str, ...]) -> Verdict:
         cost = f"costs {_cost(worst['real epsilon'])} where {worst['epsilon']:g} is claimed"
         sentences.append(f"{method}: relative errors from {min(errors):.3g} to {max(errors):.3g}; its noise {cost}")
     holds = all(row["real epsilon"] <= row["epsilon"] for row in found)
-    return Verdict(f"Noise as printed. {'. '.join(sentences)}.", holds, errata)
+    return Verdict(f"The noise as printed costs what it claims. {'. '.join(sentences)}.", holds, errata)

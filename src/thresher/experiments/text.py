@@ -12,6 +12,7 @@ import numpy as np
 
 from thresher.algorithms import DPIGHT, DPSLKT
 from thresher.datasets import MissingDataError, RealSet, halves, load
+from thresher.datasets.real_set import shuffled
 from thresher.estimators import SparseClassifier, SparseRegressor
 from thresher.experiments.experiment import Cell, Chart, Experiment, Grid, Part, Row, Verdict
 from thresher.experiments.rows import Mean, curve, means, values_of
@@ -142,7 +143,7 @@ def _at_hand(sets: Sequence[str]) -> str:
 def _rows(data: str, columns: int, halved: bool) -> tuple[RealSet, Any]:
     """The private rows and the public ones, both with the columns that were drawn (seed 0)."""
     whole = load(data)
-    kept = np.sort(np.random.default_rng(0).permutation(whole.X.shape[1])[:columns])
+    kept = np.sort(shuffled(whole.X.shape[1], seed=0)[:columns])
     private, public = halves(whole, seed=0) if halved else (whole, whole)
     parts = {name: getattr(private, name)[:, kept] for name in ("X", "X_test")}
     cut = RealSet(data, parts["X"], private.y, parts["X_test"], private.y_test, private.bounds, private.description)
