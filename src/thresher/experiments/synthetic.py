@@ -48,7 +48,7 @@ def synthetic_experiment(
 
     def cells(quick: bool) -> list[Cell]:
         asked = [epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]] if quick else list(epsilons)
-        seeds = {size.name: (4 if size.d <= 1000 else 2) if quick else size.seeds for size in sizes}
+        seeds = {size.name: (10 if size.d <= 1000 else 2) if quick else size.seeds for size in sizes}
         return [
             {"law": law, "loss": loss, "size": size.name, "n": size.n, "d": size.d, "s": size.s, "epsilons": asked,
              "seed": seed}

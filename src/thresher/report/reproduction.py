@@ -69,8 +69,7 @@ def _title(experiment: Experiment) -> str:
 def _line(outcome: Outcome) -> tuple[str, str, str]:
     """An experiment in the summary."""
     verdicts = [part.holds for part in outcome.parts if isinstance(part, Verdict)]
-    counts = [(sum(verdicts), "hold"), (len(verdicts) - sum(verdicts), "do not")]
-    told = ", ".join(f"{count} {words}" for count, words in counts if count) or "not run"
+    told = f"{sum(verdicts)} of {len(verdicts)} hold" if verdicts else "not run"
     return outcome.experiment.name.upper(), outcome.experiment.title, told
 
 
