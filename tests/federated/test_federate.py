@@ -243,7 +243,7 @@ def test_one_partys_transcript_journal_and_words_hold_no_sum_without_noise(tmp_p
     assert len(transcript.read_bytes()) > 50_000
     assert holds(seen, answer[0])  # the scan sees what is there
     others = [parts[0], parts[2], total, parts[0] + parts[1], parts[1] + parts[2], parts[0] + parts[2]]
-    for secret in others:
-        for number in secret[np.abs(secret) > 2**10]:
-            assert not holds(seen, number)
-    assert sum(np.sum(np.abs(secret) > 2**10) for secret in others) >= 12
+    telling = [secret[np.abs(secret) > 2**13] for secret in others]  # a smaller number may be the length of a message
+    assert sum(map(len, telling)) >= 12
+    for number in np.concatenate(telling):
+        assert not holds(seen, number)
