@@ -135,12 +135,7 @@ class _Path:
         self.damping = 1.0
         self.moves: list[Move] = []
         self.floors = np.empty(0)
-        self.picked: tuple[int, int, float, float] = (
-            0,
-            0,
-            0.0,
-            0.0,
-        )  # of the last picks: columns, how many, noise, clip
+        self.picked = (0, 0, 0.0, 0.0)  # of the last picks: columns, how many, noise, clip
         # a clip at the median has the least noise, but it cuts off the rarer class and a classifier learns nothing
         self.q, self.evidence = (0.9, 2.0) if self.problem.classifies else (0.5, 3.0)
         self.largest = 1.0 if self.problem.classifies else 2 * self.problem.target_radius
