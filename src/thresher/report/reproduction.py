@@ -34,7 +34,8 @@ class Outcome:
 
 READING = (
     "Each section shows what a paper printed, what its formula really gives, and what noise that keeps its promise "
-    "gives. Hyper-parameters are public rules, fixed in advance, the same for every table. A verdict is computed from "
+    "gives. Hyper-parameters are public rules of n, d, s, bounds and budget, the same for every table; their constants "
+    "were chosen with these laws and sets in view, so no number here is held out. A verdict is computed from "
     "the rows of its section; E-numbers name the errata that it rests on, which stand at the end."
 )
 
