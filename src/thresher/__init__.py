@@ -4,6 +4,7 @@ from thresher.budget import Budget, BudgetExceeded, PrivacyWarning
 from thresher.certificate import Certificate
 from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.ledger import Ledger
 from thresher.loading import load_model
 from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
 
@@ -13,6 +14,7 @@ __all__ = [
     "Certificate",
     "ERMClassifier",
     "ERMRegressor",
+    "Ledger",
     "LocalSparseClassifier",
     "LocalSparseRegressor",
     "PrivacyWarning",

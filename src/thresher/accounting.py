@@ -21,6 +21,7 @@ from thresher.subsampling import EXACT_ORDERS, LEAST_DELTA, Poisson, poisson_eps
 
 __all__ = [
     "Cost",
+    "Filter",
     "choice_epsilon",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -229,6 +230,12 @@ class Cost:
         """The mu with which all of it is exactly as telling as N(0,1) against N(mu,1); infinite if there is none."""
         return math.inf if self.sampled else math.sqrt(self.mu_squared)
 
+    def curve(self) -> Floats:
+        """The Renyi curve at ORDERS of all of it."""
+        curves = [np.asarray(self.rdp), *(poisson_rdp(part, ORDERS) for part in self.sampled)]
+        total: Floats = np.sum(curves, axis=0)
+        return total
+
     def epsilon(self, delta: float) -> tuple[float, str]:
         """The smallest epsilon any currency proves at ``delta``, and the name of that currency."""
         if self.lost > 0:
@@ -238,8 +245,7 @@ class Cost:
             return (math.inf if self.sampled else self.pure), "pure composition"
         if not self.sampled:
             return _best(self._proofs(delta))
-        curves = [np.asarray(self.rdp), *(poisson_rdp(part, ORDERS) for part in self.sampled)]
-        proofs = {"RDP": rdp_epsilon(ORDERS, np.sum(curves, axis=0), delta)}
+        proofs = {"RDP": rdp_epsilon(ORDERS, self.curve(), delta)}
         if proofs["RDP"] > MOST_CONVOLVED:
             return _best(proofs)
         if math.isfinite(self.mu_squared) and delta >= LEAST_DELTA:
@@ -257,6 +263,51 @@ class Cost:
             proofs["RDP"] = rdp_epsilon(ORDERS, np.asarray(self.rdp), delta)
             proofs["pure composition"] = self.pure
         return proofs
+
+
+# -- spending that is decided as it goes ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What may be spent where each fit is chosen when the answers of earlier ones are known.
+
+    Then the smallest of several proofs is no proof: which one is smallest could depend on the answers. One Renyi order
+    is fixed in advance instead, the one at which most zCDP fits into the budget, and what is spent at this order alone
+    may not exceed the cap that proves (epsilon, delta) (Feldman and Zrnic 2021, Theorem 4.5). At delta = 0 pure
+    epsilons add up, however they were chosen.
+    """
+
+    epsilon: float
+    delta: float
+
+    def allows(self, spent: Cost, cost: Cost) -> bool:
+        """Whether ``cost`` may come on top of what was ``spent``.
+
+        The first fit cannot depend on answers: any proof will do. If it takes the whole budget by a proof that is not
+        the filter's, the filter allows nothing more and there is nothing to choose.
+        """
+        if spent == Cost() and cost.epsilon(self.delta)[0] <= self.epsilon:
+            return True
+        total = spent + cost
+        if self.delta == 0:
+            return total.epsilon(0.0)[0] <= self.epsilon
+        return total.lost < self.delta and self._left(total) >= 0
+
+    def largest(self, spent: Cost) -> float:
+        """The largest epsilon, at this delta, of one more fit of Gaussian noise or of choices that is allowed."""
+        if spent == Cost():
+            return self.epsilon
+        if self.delta == 0:
+            return max(0.0, self.epsilon - spent.epsilon(0.0)[0])
+        left = self._left(spent) if spent.lost < self.delta else 0.0
+        return gaussian_epsilon(math.sqrt(2 * left), self.delta) * (1 - 1e-9) if left > 0 else 0.0
+
+    def _left(self, total: Cost) -> float:
+        """The zCDP that is left at the order; below 0 if there is none."""
+        caps = self.epsilon - _proofs(ORDERS - 1, np.zeros_like(ORDERS), self.delta - total.lost)
+        at = int(np.argmax(caps / ORDERS))
+        return float((caps[at] - total.curve()[at]) / ORDERS[at])
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------

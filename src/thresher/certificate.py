@@ -69,6 +69,7 @@ class Certificate:
     n_samples: int
     n_features: int
     versions: Mapping[str, str]
+    ledger: Mapping[str, str] | None = None  # the entry that paid for it: data set, entry, the entry's hash
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, allow_nan=False, default=_plain)
@@ -80,7 +81,11 @@ class Certificate:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
         names = {f.name for f in fields(cls)}
-        data = {"trust": dict(TRUST["central"]), **data}  # certificates of before there was another model
+        data = {
+            "trust": dict(TRUST["central"]),
+            "ledger": None,
+            **data,
+        }  # those of before there were others, or ledgers
         if set(data) != names:
             raise ValueError(f"not a certificate: fields {sorted(set(data) ^ names)} are missing or unknown")
         lists = {name: tuple(data[name]) for name in ("releases", "assumptions", "notes")}
@@ -241,7 +246,7 @@ def combine(*fits: Any) -> Certificate:
 
 def _member(part: Certificate) -> dict[str, Any]:
     """What a combined certificate keeps of a part, beside its releases."""
-    kept = ("algorithm", "epsilon", "delta", "grade", "n_features", "bounds", "settings")
+    kept = ("algorithm", "epsilon", "delta", "grade", "n_features", "bounds", "settings", "ledger")
     return {**{name: getattr(part, name) for name in kept}, "releases": len(part.releases)}
 
 

@@ -1,4 +1,4 @@
-"""The command line: thresher fit | predict | plan | verify | audit | reproduce | federate | demo."""
+"""The command line: thresher fit | predict | plan | verify | audit | ledger | reproduce | federate | demo."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ import numpy as np
 import typer
 
 from thresher.algorithms import ERM, REGISTRY
-from thresher.certificate import Certificate
 from thresher.datasets import dpsl_kt_law
 from thresher.display import (
     out,
@@ -33,7 +32,9 @@ from thresher.estimators import SparseClassifier, SparseRegressor
 from thresher.federated.commands import federate
 from thresher.folders import tables_of
 from thresher.guarded import check_folder, guarded
-from thresher.loading import load_model
+from thresher.ledger import Ledger
+from thresher.ledger.commands import ledger
+from thresher.loading import load_model, read_certificate
 from thresher.models import ClassifierModel
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan
@@ -47,6 +48,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(federate, name="federate")
+app.add_typer(ledger, name="ledger")
 
 
 class Task(StrEnum):
@@ -128,6 +130,11 @@ def fit(
         "model.json"
     ),
     report: Report = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="The account book that pays: a file such as budget.db, or postgresql://...")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="The name of DATA in the ledger.")] = None,
+    analyst: Annotated[str | None, typer.Option(help="Who asks, where the ledger grants analyst by analyst.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a private sparse model to DATA and write it with its certificate.
@@ -144,6 +151,7 @@ def fit(
         task, target_bound,
         sparsity=sparsity, epsilon=epsilon, delta=delta, feature_bound=feature_bound, row_bound=row_bound,
         algorithm=algorithm, adjacency=adjacency, fit_intercept=intercept, hardened=hardened, verbose=1,
+        ledger=_ledger(ledger, analyst), dataset=dataset,
     )  # fmt: skip
     if classes is not None:
         model.set_params(classes=labels(classes.split(",")))
@@ -233,10 +241,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Recompute the privacy cost of a model from its listed releases alone; exit status 1 if the claim fails."""
-    record = json.loads(model.read_text())
-    if not isinstance(record, dict):
-        raise ValueError(f"{model} holds neither a model nor a certificate; give a file written by thresher fit")
-    certificate = Certificate.from_dict(record.get("certificate", record))
+    certificate = read_certificate(model)
     check = certificate.verify()
     opinion = certificate.second_opinion()
     if as_json:
@@ -381,6 +386,12 @@ def _estimator(task: Task, target_bound: str | None, **params: Any) -> Any:
             raise ValueError(f"--target-bound={target_bound}: class labels need no bound; leave it out")
         return door(**params)
     return door(target_bound=_range(target_bound), **params)
+
+
+def _ledger(url: str | None, analyst: str | None) -> Ledger | None:
+    if url is None and analyst is not None:
+        raise ValueError(f"--analyst={analyst!r} has a meaning only with --ledger; leave it out")
+    return None if url is None else Ledger(url, analyst=analyst)
 
 
 def _range(text: str | None) -> float | tuple[float, float] | None:

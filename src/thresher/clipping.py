@@ -21,6 +21,7 @@ __all__ = [
     "LARGEST",
     "SMALLEST",
     "Bounds",
+    "check_structure",
     "clip_rows",
     "clip_targets",
     "gradient_sensitivity",
@@ -115,8 +116,8 @@ def clip_rows(X: Any, bounds: Bounds) -> Any:
     """
     single = X.dtype == np.float32 and (bounds.row is None or bounds.row >= SMALLEST_SINGLE)
     kept = np.float32 if single else np.float64
+    check_structure(X)
     if sparse.issparse(X):
-        _check_structure(X)
         X = sparse.csc_array(X, dtype=kept, copy=X.format == "csc")  # any other format is copied on the way
         X.sum_duplicates()
         _trim(X)
@@ -251,9 +252,9 @@ def _shrink(norms: Floats, bound: float, kept: type[np.floating[Any]]) -> Floats
     return np.where(norms > bound, inward * _ratio(bound, norms), 1.0)
 
 
-def _check_structure(X: Any) -> None:
+def check_structure(X: Any) -> None:
     """Refuse a CSR or CSC matrix whose arrays do not describe one: compiled loops, SciPy's too, would read astray."""
-    if X.format not in ("csr", "csc"):
+    if not sparse.issparse(X) or X.format not in ("csr", "csc"):
         return
     inner = X.shape[1 if X.format == "csr" else 0]
     stored = X.indices[: X.indptr[-1]]

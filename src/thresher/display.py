@@ -14,6 +14,7 @@ from thresher.audit.catalogue import Finding, verdict
 from thresher.budget import Budget
 from thresher.certificate import Certificate
 from thresher.experiments.experiment import Experiment, Verdict
+from thresher.ledger import Entry
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan, Problem
 from thresher.releases import Release
@@ -21,7 +22,8 @@ from thresher.report.reproduction import Outcome
 from thresher.report.words import between, short
 
 __all__ = [
-    "out", "show_certificate", "show_coefficients", "show_experiments", "show_findings", "show_outcome", "show_plans",
+    "out", "show_accounts", "show_certificate", "show_coefficients", "show_experiments", "show_findings",
+    "show_history", "show_outcome", "show_plans",
 ]  # fmt: skip
 
 out = Console(highlight=False, soft_wrap=True)
@@ -125,13 +127,46 @@ def show_certificate(certificate: Certificate) -> None:
     for note in certificate.notes:
         grid.add_row("note", note)
     grid.add_row("randomness", certificate.randomness)
+    if certificate.ledger is not None:
+        grid.add_row("paid by", escape(f"{certificate.ledger['dataset']}, entry {certificate.ledger['entry']}"))
     out.print(grid)
 
 
-def show_findings(findings: list[Finding], confidence: float) -> None:
-    grid = Grid("audit of", "on", "claimed epsilon, delta", "epsilon is above", "guesses right", "verdict")
+def show_accounts(records: list[dict[str, Any]]) -> None:
+    grid = _folded("data set", "analyst", "granted", "spent", "one more fit", "fits", "unit")
+    for record in records:
+        unfinished = f", {record['reserved']} not finished" if record["reserved"] else ""
+        grid.add_row(
+            escape(record["dataset"]), escape(record["analyst"] or "all"),
+            f"{record['granted']:g} at delta {record['delta']:g}", f"{record['spent']:.4g}",
+            f"up to {record['affordable']:.4g}", f"{record['fits']}{unfinished}",
+            f"{record['unit']}, {record['adjacency']}",
+        )  # fmt: skip
+    out.print(grid)
+    if not records:
+        out.print("No data set has a grant yet: thresher ledger grant")
+
+
+def show_history(dataset: str, entries: list[Entry]) -> None:
+    grid = _folded("when", "what", "analyst", "epsilon", "delta", "status", "entry")
+    for entry in entries:
+        what = "grant" if entry.kind == "grant" else f"fit, {entry.algorithm}"
+        costs = f"{entry.epsilon:.4g}", f"{entry.delta:g}"
+        grid.add_row(entry.at, what, escape(entry.analyst or ""), *costs, entry.status, entry.id)
+    grid.title = escape(dataset)
+    out.print(grid)
+
+
+def _folded(*names: str) -> Grid:
+    """A table of which nothing is cut off, however narrow the terminal."""
+    grid = Grid(*names)
     for column in grid.columns:
-        column.overflow = "fold"  # never cut off, however narrow the terminal
+        column.overflow = "fold"
+    return grid
+
+
+def show_findings(findings: list[Finding], confidence: float) -> None:
+    grid = _folded("audit of", "on", "claimed epsilon, delta", "epsilon is above", "guesses right", "verdict")
     for finding in findings:
         result = finding.result
         bound = f"{result.epsilon_lower:.3f}{' (by mu)' if result.mu_lower is not None else ''}"

@@ -44,7 +44,7 @@ class ERMClassifier(_DenseModel, ClassifierModel):
         Public, so it needs no noise.
     classes : sequence
         The labels, public. If they are not given they are read from the data, and the certificate says so.
-    adjacency, fit_intercept, n_public, hardened, random_state, verbose
+    adjacency, fit_intercept, n_public, hardened, ledger, dataset, random_state, verbose
         As of :class:`~thresher.SparseRegressor`.
 
     Attributes
@@ -68,6 +68,8 @@ class ERMClassifier(_DenseModel, ClassifierModel):
         fit_intercept: bool = True,
         n_public: int | None = None,
         hardened: bool = False,
+        ledger: Any = None,
+        dataset: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -83,6 +85,8 @@ class ERMClassifier(_DenseModel, ClassifierModel):
         self.fit_intercept = fit_intercept
         self.n_public = n_public
         self.hardened = hardened
+        self.ledger = ledger
+        self.dataset = dataset
         self.random_state = random_state
         self.verbose = verbose
 
@@ -113,6 +117,8 @@ class ERMRegressor(_DenseModel, RegressorModel):
         fit_intercept: bool = True,
         n_public: int | None = None,
         hardened: bool = False,
+        ledger: Any = None,
+        dataset: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -127,5 +133,7 @@ class ERMRegressor(_DenseModel, RegressorModel):
         self.fit_intercept = fit_intercept
         self.n_public = n_public
         self.hardened = hardened
+        self.ledger = ledger
+        self.dataset = dataset
         self.random_state = random_state
         self.verbose = verbose

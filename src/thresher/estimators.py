@@ -37,6 +37,10 @@ class SparseRegressor(RegressorModel):
         The public row count, with ``adjacency="add-remove"``.
     hardened : bool
         Put values and noise on an exact grid, so that the noise's floating point cannot leak.
+    ledger : Ledger or its URL
+        The account book that pays: the plan's cost is reserved in it before a row is read (:class:`~thresher.Ledger`).
+    dataset : str
+        The name of the ledger's account.
     random_state : int
         Repeatable noise, for tests and research only; it marks the certificate.
     verbose : int
@@ -69,6 +73,8 @@ class SparseRegressor(RegressorModel):
         fit_intercept: bool = True,
         n_public: int | None = None,
         hardened: bool = False,
+        ledger: Any = None,
+        dataset: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -83,6 +89,8 @@ class SparseRegressor(RegressorModel):
         self.fit_intercept = fit_intercept
         self.n_public = n_public
         self.hardened = hardened
+        self.ledger = ledger
+        self.dataset = dataset
         self.random_state = random_state
         self.verbose = verbose
 
@@ -109,6 +117,8 @@ class SparseClassifier(ClassifierModel):
         fit_intercept: bool = True,
         n_public: int | None = None,
         hardened: bool = False,
+        ledger: Any = None,
+        dataset: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -123,5 +133,7 @@ class SparseClassifier(ClassifierModel):
         self.fit_intercept = fit_intercept
         self.n_public = n_public
         self.hardened = hardened
+        self.ledger = ledger
+        self.dataset = dataset
         self.random_state = random_state
         self.verbose = verbose

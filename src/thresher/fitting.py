@@ -15,12 +15,14 @@ from sklearn.utils.validation import validate_data
 from thresher.budget import Adjacency, Budget, PrivacyWarning
 from thresher.certificate import certify
 from thresher.clipping import Bounds
+from thresher.ledger import reserved
 from thresher.partitions import Collection, Partitions, stand_in
 from thresher.plan import Plan, Problem
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
 from thresher.tables import without_values
 from thresher.vaults import CentralVault
+from thresher.vaults.rows import check_samplers
 
 __all__ = ["PrivateFit", "warn_about"]
 
@@ -35,6 +37,8 @@ class PrivateFit(BaseEstimator):
     adjacency: Any = Adjacency.REPLACE_ONE
     n_public: int | None = None
     hardened: bool = False
+    ledger: Any = None
+    dataset: str | None = None
 
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> Problem:
         """The public facts of a fit."""
@@ -90,13 +94,16 @@ class PrivateFit(BaseEstimator):
         if self.random_state is not None:
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
         warn_about(plan)
+        noise = NoiseSource(self.random_state, hardened=self.hardened)
+        check_samplers(plan, noise)
+        paid = reserved(self.ledger, self.dataset, plan, X)
         # from here on the old model and its by-products are gone: an interrupted fit leaves none
         for name in ("certificate_", *self.__dict__.pop("_published", ())):
             self.__dict__.pop(name, None)
         questions = sum(release.times for release in plan.releases)
         with (
             progress_bar(plan.algorithm, questions, enabled=self.verbose > 0) as watch,
-            self._vault()(X, y, plan, NoiseSource(self.random_state, hardened=self.hardened), watch) as vault,
+            self._vault()(X, y, plan, noise, watch) as vault,
         ):
             theta = algorithm.run(vault)
             answers = vault.answers
@@ -108,7 +115,7 @@ class PrivateFit(BaseEstimator):
         self._publish(published)
         self.plan_ = plan
         self.algorithm_ = plan.algorithm
-        self.certificate_ = certificate
+        self.certificate_ = certificate if paid is None else paid.settle(certificate)
         return self
 
     def _told(self, plan: Plan, X: Any) -> Plan:

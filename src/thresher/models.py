@@ -80,6 +80,8 @@ class LinearModel(PrivateFit):
         """Write the model and its certificate as plain JSON."""
         check_is_fitted(self, "certificate_")
         params = {**self.get_params(), "algorithm": self.algorithm_, "random_state": None}
+        if "ledger" in params:  # a model is published, the address of its ledger is not
+            params |= {"ledger": None, "dataset": None}
         if not np.isfinite(params["epsilon"]):
             params["epsilon"] = str(params["epsilon"])  # JSON knows no infinity
         model = {

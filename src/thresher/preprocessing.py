@@ -109,6 +109,10 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
         The public row count, with ``adjacency="add-remove"``.
     hardened : bool
         Make every choice with exact arithmetic, so that the noise's floating point cannot leak.
+    ledger : Ledger or its URL
+        The account book that pays: the plan's cost is reserved in it before a row is read (:class:`~thresher.Ledger`).
+    dataset : str
+        The name of the ledger's account.
     random_state : int
         Repeatable noise, for tests and research only; it marks the certificate.
     verbose : int
@@ -137,6 +141,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
         adjacency: str = "replace-one",
         n_public: int | None = None,
         hardened: bool = False,
+        ledger: Any = None,
+        dataset: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -148,6 +154,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
         self.adjacency = adjacency
         self.n_public = n_public
         self.hardened = hardened
+        self.ledger = ledger
+        self.dataset = dataset
         self.random_state = random_state
         self.verbose = verbose
 

@@ -20,7 +20,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import Release, ZCDPFilter
 from thresher.vaults.vault import Vault
 
-__all__ = ["ROUND_OFF", "Rows", "clip_residuals", "margins_of", "round_off"]
+__all__ = ["ROUND_OFF", "Rows", "check_samplers", "clip_residuals", "margins_of", "round_off"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -45,9 +45,7 @@ class Rows(Vault):
         self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
     ) -> None:
         super().__init__(plan, noise, watch)
-        for release in plan.releases:
-            if not isinstance(release, ZCDPFilter):  # what that lets pass is checked when it is asked
-                self._check_sampler(release)
+        check_samplers(plan, noise)
         self._views: list[Self] = []
         self._loss = loss_of(self.problem.loss, self.problem.measurement)
         rows, targets = self._clipped(X, np.asarray(y, dtype=np.float64))
@@ -86,18 +84,11 @@ class Rows(Vault):
         """Refuse what cannot be answered, then pay; only after this may a row be touched."""
         engine = self._open()
         self._check_question(release, clip, theta)
-        self._check_sampler(release)
+        check_sampler(release, self._plan, self._noise)
         if self.problem.outputs > 1 and question not in OF_SEVERAL_OUTPUTS:
             raise ValueError(f"a {question} is answered for one output at a time; ask one_against_rest(k) instead")
         self._meter.charge(release, question)
         return engine
-
-    def _check_sampler(self, release: Release) -> None:
-        if self._noise.hardened and release.noise not in EXACTLY_SAMPLED:
-            raise ValueError(
-                f"hardened=True has no exact sampler for {release.noise} noise, which {self._plan.algorithm} needs; "
-                "use another algorithm or noise, or hardened=False"
-            )
 
     def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
         """Rows and targets as the public bounds let them in."""
@@ -199,6 +190,21 @@ class Rows(Vault):
             scale = multiplier * sensitivity if multiplier > 0 else 0.0
             return np.array([np.argmax(scores + self._noise.laplace(scale, scores.size))]), scale
         return self._noise.gumbel_top(scores, picks, sensitivity, multiplier, error)
+
+
+def check_samplers(plan: Plan, noise: NoiseSource) -> None:
+    """Refuse a plan whose noise cannot be drawn as asked."""
+    for release in plan.releases:
+        if not isinstance(release, ZCDPFilter):  # what that lets pass is checked when it is asked
+            check_sampler(release, plan, noise)
+
+
+def check_sampler(release: Release, plan: Plan, noise: NoiseSource) -> None:
+    if noise.hardened and release.noise not in EXACTLY_SAMPLED:
+        raise ValueError(
+            f"hardened=True has no exact sampler for {release.noise} noise, which {plan.algorithm} needs; "
+            "use another algorithm or noise, or hardened=False"
+        )
 
 
 def _same(known: Any, key: Any) -> bool:

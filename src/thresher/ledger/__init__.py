@@ -1,0 +1,8 @@
+"""The account book of data sets: what was granted, reserved and spent, across analyses, processes and crashes."""
+
+from __future__ import annotations
+
+from thresher.ledger.book import Allowance, Entry, LedgerError
+from thresher.ledger.ledger import Ledger, LedgerCheck, Reservation, reserved
+
+__all__ = ["Allowance", "Entry", "Ledger", "LedgerCheck", "LedgerError", "Reservation", "reserved"]

@@ -1,0 +1,252 @@
+"""What a ledger's entries say, added up: accounts, grants, and whether one more fit can be afforded.
+
+A book is made of entries alone, in their order. It holds costs, not epsilons: those of all fits are composed by the
+accountant, and the sum is converted once, at the delta that was granted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+from thresher.accounting import Cost, Filter
+from thresher.budget import Adjacency, Budget, BudgetExceeded
+from thresher.ledger.chain import START, Key
+from thresher.ledger.errors import LedgerError
+from thresher.ledger.fingerprint import Sketch, alike
+from thresher.releases import release_from_dict
+
+__all__ = ["Account", "Allowance", "Book", "Entry", "LedgerError"]
+
+FORMAT = "thresher-ledger-1"
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """An (epsilon, delta) that was spent, or is left."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of an account's history. ``epsilon`` is a grant, or what a fit costs alone at the delta granted."""
+
+    id: str
+    at: str
+    kind: Literal["grant", "fit"]
+    analyst: str | None
+    epsilon: float
+    delta: float
+    status: Literal["granted", "reserved", "committed"]
+    algorithm: str | None = None
+    certificate: str | None = None  # the SHA-256 hash of the certificate of a committed fit
+    hash: str = ""
+
+
+@dataclass
+class Account:
+    """One data set: who may spend how much, and what was spent."""
+
+    dataset: str
+    adjacency: Adjacency
+    unit: str
+    grants: dict[str | None, Allowance] = field(default_factory=dict)  # by analyst; None: all of them together
+    costs: dict[str | None, Cost] = field(default_factory=dict)
+    lines: dict[str, dict[str, Any]] = field(default_factory=dict)  # what history tells, by id
+
+    def spent(self, analyst: str | None) -> Allowance:
+        """What everybody, or one analyst, has reserved or spent, at the delta granted."""
+        grant = self._grant(analyst)
+        return Allowance(self._total(analyst).epsilon(grant.delta)[0], grant.delta)
+
+    def remaining(self, analyst: str | None) -> Allowance:
+        """The grant less what was spent. Composition is kinder than subtraction: see :meth:`affordable`."""
+        left = [
+            Allowance(max(0.0, self._grant(who).epsilon - self.spent(who).epsilon), self._grant(who).delta)
+            for who in self._payers(analyst)
+        ]
+        return min(left, key=lambda allowance: allowance.epsilon)
+
+    def affordable(self, analyst: str | None) -> float:
+        """The largest epsilon, at the delta granted, of one more fit."""
+        return min(self.affordable_within(who) for who in self._payers(analyst))
+
+    def affordable_within(self, analyst: str | None) -> float:
+        """The same as far as this one grant goes."""
+        grant = self._grant(analyst)
+        return Filter(grant.epsilon, grant.delta).largest(self._total(analyst))
+
+    def fits(self, analyst: str | None, status: str | None = None) -> int:
+        """How many there were, of everybody or of one analyst."""
+        fits = [line for line in self.lines.values() if line["kind"] == "fit" and analyst in (None, line["analyst"])]
+        return sum(status in (None, line["status"]) for line in fits)
+
+    def check(self, cost: Cost, analyst: str | None, adjacency: Adjacency, unit: str) -> None:
+        """Raise unless a fit of this cost can be paid for by the data set's grant and by the analyst's own."""
+        name = f"dataset={self.dataset!r}"
+        if adjacency != self.adjacency:
+            raise LedgerError(
+                f"{name} was granted for adjacency={str(self.adjacency)!r}, and the fit is for {str(adjacency)!r}: "
+                "their costs do not add up; use the adjacency of the grant"
+            )
+        if self.unit == "person" and unit != "person":
+            raise LedgerError(
+                f"{name} was granted per person, and the fit protects single rows; give fit(..., groups=) the person "
+                "each row belongs to"
+            )
+        for who in self._payers(analyst):
+            grant, spent = self._grant(who), self._total(who)
+            rule = Filter(grant.epsilon, grant.delta)
+            if not rule.allows(spent, cost):
+                whose = "granted" if who is None else f"granted to analyst {who!r}"
+                raise BudgetExceeded(
+                    f"{name}: this fit costs epsilon={cost.epsilon(grant.delta)[0]:.4g} at delta={grant.delta:g}. Of "
+                    f"the {grant.epsilon:g} {whose}, {spent.epsilon(grant.delta)[0]:.4g} is spent, and one more fit "
+                    f"may have {rule.largest(spent):.4g} at most. Nothing was read or spent; use a smaller epsilon, or "
+                    "ask for a larger grant"
+                )
+
+    def history(self) -> list[Entry]:
+        grant = self._grant(None)
+        lines = []
+        for line in self.lines.values():
+            known = dict(line)
+            cost = known.pop("cost", None)
+            if cost is not None:
+                known |= {"epsilon": cost.epsilon(grant.delta)[0], "delta": grant.delta}
+            lines.append(Entry(**known))
+        return lines
+
+    def spend(self, cost: Cost, analyst: str | None) -> None:
+        for who in {None, analyst}:
+            self.costs[who] = self._total(who) + cost
+
+    def _total(self, analyst: str | None) -> Cost:
+        return self.costs.get(analyst, Cost())
+
+    def _payers(self, analyst: str | None) -> list[str | None]:
+        """Whose grants must cover a fit: the data set's and, where analysts have their own, this analyst's."""
+        if not any(who is not None for who in self.grants):
+            return [None]
+        if analyst is None:
+            raise LedgerError(
+                f"dataset={self.dataset!r} is granted analyst by analyst; say who asks, Ledger(url, analyst=...)"
+            )
+        self._grant(analyst)
+        return [None, analyst]
+
+    def _grant(self, analyst: str | None) -> Allowance:
+        if analyst not in self.grants:
+            raise LedgerError(f"dataset={self.dataset!r} has no grant for analyst={analyst!r}; ask for one")
+        return self.grants[analyst]
+
+
+class Book:
+    """The accounts, as the entries read so far make them."""
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+        self.sequence, self.head = 0, START
+        self.hashes: set[str] = set()
+        self._accounts: dict[str, Account] = {}
+        self._sketches: dict[str, list[Sketch]] = {}
+        self._fits: dict[str, str] = {}  # the data set of every fit
+
+    @property
+    def datasets(self) -> list[str]:
+        return list(self._accounts)
+
+    def account(self, dataset: str) -> Account:
+        if dataset not in self._accounts:
+            known = f"; it has {', '.join(map(repr, self._accounts))}" if self._accounts else ""
+            raise LedgerError(f"dataset={dataset!r} has no grant in this ledger{known}. Grant it a budget first")
+        return self._accounts[dataset]
+
+    def check_grant(self, dataset: str, analyst: str | None, adjacency: Adjacency, unit: str) -> None:
+        """Raise if such a grant cannot be added."""
+        account = self._accounts.get(dataset)
+        if account is None and analyst is not None:
+            raise LedgerError(f"dataset={dataset!r} has no grant yet; grant it one as a whole before an analyst's part")
+        if account is not None and (account.adjacency, account.unit) != (adjacency, unit):
+            raise LedgerError(
+                f"dataset={dataset!r} was granted for adjacency={str(account.adjacency)!r} and unit={account.unit!r}, "
+                "which cannot change: what was spent was spent in them"
+            )
+
+    def check_rows(self, dataset: str, sketch: Sketch) -> None:
+        """Raise if these rows have been spent on under another name."""
+        for name, sketches in self._sketches.items():
+            if name != dataset and any(alike(sketch, known) for known in sketches):
+                raise LedgerError(
+                    f"dataset={dataset!r}: half of these rows or more have been spent on as {name!r}, and what they "
+                    f"lose adds up; use dataset={name!r}"
+                )
+
+    def knows_rows(self, dataset: str, sketch: Sketch) -> bool:
+        return sketch in self._sketches.get(dataset, [])
+
+    # -- entries ------------------------------------------------------------------------------------------------
+
+    def next_entry(self, body: Mapping[str, Any]) -> tuple[int, str, str]:
+        """Such an entry as the next one: sequence, text, hash."""
+        text = json.dumps(body, sort_keys=True, allow_nan=False)
+        return self.sequence + 1, text, self._key.hash(self.head, text)
+
+    def read(self, sequence: int, text: str, digest: str) -> None:
+        """Add the next entry; one that was changed, left out or put in is refused."""
+        if sequence != self.sequence + 1:
+            raise LedgerError(f"entry {self.sequence + 1} of the ledger is missing")
+        if sequence == 1 and self._key.check not in text:
+            raise LedgerError("the key is not this ledger's; name the right file by key= or THRESHER_LEDGER_KEY")
+        if digest != self._key.hash(self.head, text):
+            raise LedgerError(f"entry {sequence} of the ledger was changed, or one before it was left out or put in")
+        try:
+            body = json.loads(text)
+            getattr(self, f"_read_{body['kind']}")(body, digest)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise LedgerError(
+                f"entry {sequence} of the ledger cannot be read ({error}); it may need a newer thresher"
+            ) from None
+        self.sequence, self.head = sequence, digest
+        self.hashes.add(digest)
+
+    def _read_open(self, body: dict[str, Any], digest: str) -> None:
+        if body["format"] != FORMAT:
+            raise ValueError(f"format {body['format']!r}")
+
+    def _read_grant(self, body: dict[str, Any], digest: str) -> None:
+        dataset, analyst = body["dataset"], body["analyst"]
+        budget = Budget(body["epsilon"], body["delta"], body["adjacency"])
+        account = self._accounts.setdefault(dataset, Account(dataset, budget.adjacency, body["unit"]))
+        account.grants[analyst] = Allowance(budget.epsilon, budget.delta)
+        account.lines[body["id"]] = {
+            "id": body["id"], "at": body["at"], "kind": "grant", "analyst": analyst, "epsilon": budget.epsilon,
+            "delta": budget.delta, "status": "granted", "hash": digest,
+        }  # fmt: skip
+
+    def _read_rows(self, body: dict[str, Any], digest: str) -> None:
+        self._sketches.setdefault(body["dataset"], []).append(tuple(body["sketch"]))
+
+    def _read_reserve(self, body: dict[str, Any], digest: str) -> None:
+        account, cost = self.account(body["dataset"]), cost_of(json.dumps(body["releases"]))
+        account.spend(cost, body["analyst"])
+        account.lines[body["id"]] = {
+            "id": body["id"], "at": body["at"], "kind": "fit", "analyst": body["analyst"], "cost": cost,
+            "status": "reserved", "algorithm": body["algorithm"], "hash": digest,
+        }  # fmt: skip
+        self._fits[body["id"]] = account.dataset
+
+    def _read_commit(self, body: dict[str, Any], digest: str) -> None:
+        line = self._accounts[self._fits[body["id"]]].lines[body["id"]]
+        line |= {"status": "committed", "certificate": body["certificate"]}
+
+
+@lru_cache(maxsize=1024)
+def cost_of(releases: str) -> Cost:
+    """What a list of releases, as JSON, costs together."""
+    return sum((release_from_dict(fields).cost() for fields in json.loads(releases)), Cost())

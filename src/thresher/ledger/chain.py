@@ -1,0 +1,69 @@
+"""A log that shows if it was changed: every entry is hashed together with the hash before it, under a secret key."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from dataclasses import dataclass
+from hashlib import blake2b, sha256
+from pathlib import Path
+
+from thresher.ledger.errors import LedgerError
+
+__all__ = ["START", "Key"]
+
+START = ""
+"""The hash before the first entry."""
+
+LENGTH = 32
+
+
+@dataclass(frozen=True, repr=False)
+class Key:
+    """The ledger's secret: who has the log but not the key can neither forge entries nor test guesses about rows."""
+
+    secret: bytes
+
+    @classmethod
+    def read(cls, path: Path) -> Key:
+        try:
+            secret = path.read_bytes()
+        except OSError:
+            raise LedgerError(
+                f"the ledger's key {str(path)!r} cannot be read; put it back, or name the right file by key= or the "
+                "environment variable THRESHER_LEDGER_KEY"
+            ) from None
+        if len(secret) != LENGTH:
+            raise LedgerError(f"the ledger's key {str(path)!r} has {len(secret)} bytes, not {LENGTH}; put it back")
+        return cls(secret)
+
+    @classmethod
+    def made(cls, path: Path) -> Key:
+        """The key in ``path``, drawn now if there is none; it is on disk, whole, before anything is hashed with it."""
+        draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(LENGTH))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)  # fails if another process was faster; then its key counts
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+        return cls.read(path)
+
+    @property
+    def check(self) -> str:
+        """By which a ledger knows its key."""
+        return self.hash("thresher ledger", "key")
+
+    def hash(self, before: str, body: str) -> str:
+        """The hash of an entry that follows the one with hash ``before``."""
+        return hmac.new(self.secret, f"{before}\n{body}".encode(), sha256).hexdigest()
+
+    def of_row(self, row: bytes) -> str:
+        """A short name of a row that nobody can compute without the key."""
+        return blake2b(row, digest_size=8, key=self.secret).hexdigest()

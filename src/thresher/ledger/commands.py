@@ -1,0 +1,117 @@
+"""thresher ledger: grants, spending and proofs of an account book."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thresher.display import out, show_accounts, show_history
+from thresher.guarded import guarded
+from thresher.ledger import Ledger
+from thresher.loading import read_certificate
+
+__all__ = ["ledger"]
+
+ledger = typer.Typer(
+    help="What may be spent on data sets, and what was: fits with --ledger count, across processes and crashes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Book = Annotated[
+    str, typer.Argument(metavar="LEDGER", help="A file such as budget.db, or postgresql://user@host/database.")
+]
+KeyFile = Annotated[
+    Path | None, typer.Option("--key", help="The ledger's secret. Default: $THRESHER_LEDGER_KEY, or LEDGER.key.")
+]
+Dataset = Annotated[str, typer.Argument(help="The name of the data set.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+@ledger.command()
+@guarded
+def create(book: Book, key: KeyFile = None) -> None:
+    """Make an empty ledger and its key.
+
+    Keep the key: without it nobody can read on, and with it anybody could forge. Example: thresher ledger create
+    budget.db
+    """
+    made = Ledger(book, key=key)
+    made.create()
+    out.print(f"{made!r} is there, and its key in {made.key_path}. Next: thresher ledger grant", markup=False)
+
+
+@ledger.command()
+@guarded
+def grant(
+    book: Book,
+    dataset: Dataset,
+    epsilon: Annotated[float, typer.Option(help="What all fits together may cost.")],
+    delta: Annotated[float, typer.Option(help="At which delta; far below one over the number of rows.")],
+    analyst: Annotated[str | None, typer.Option(help="Limit one analyst to this part of the data set's grant.")] = None,
+    adjacency: Annotated[str, typer.Option(help="replace-one or add-remove; fits must use the same.")] = "replace-one",
+    unit: Annotated[str, typer.Option(help="row, or person: then fits must protect all rows of a person.")] = "row",
+    key: KeyFile = None,
+) -> None:
+    """Allow so much to be spent on DATASET; a later grant takes the place of an earlier one.
+
+    Example: thresher ledger grant budget.db patients --epsilon 3 --delta 1e-6
+    """
+    Ledger(book, key=key).grant(dataset, epsilon, delta, analyst=analyst, adjacency=adjacency, unit=unit)
+    whose = "" if analyst is None else f", to {analyst}"
+    out.print(f"Granted for {dataset!r}{whose}: epsilon {epsilon:g} at delta {delta:g}.", markup=False)
+
+
+@ledger.command()
+@guarded
+def show(book: Book, key: KeyFile = None, as_json: AsJson = False) -> None:
+    """Every data set: what was granted, what is spent or reserved, what one more fit may have."""
+    opened = Ledger(book, key=key)
+    records = [record for dataset in opened.datasets for record in opened.summary(dataset)]
+    if as_json:
+        typer.echo(json.dumps(records, indent=2))
+    else:
+        show_accounts(records)
+
+
+@ledger.command()
+@guarded
+def history(book: Book, dataset: Dataset, key: KeyFile = None, as_json: AsJson = False) -> None:
+    """Every grant and fit of DATASET, in their order. A fit that is only reserved was stopped; it counts."""
+    entries = Ledger(book, key=key).history(dataset)
+    if as_json:
+        typer.echo(json.dumps([asdict(entry) for entry in entries], indent=2))
+    else:
+        show_history(dataset, entries)
+
+
+@ledger.command()
+@guarded
+def verify(
+    book: Book,
+    head: Annotated[str | None, typer.Option(help="The hash that an earlier check printed.")] = None,
+    model: Annotated[Path | None, typer.Option(help="A model that must have an entry here.")] = None,
+    key: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that no entry was changed, left out or put in; exit status 1 if one was.
+
+    Entries cut off at the end leave a whole chain: keep the hash this prints, and give it the next time.
+    """
+    certificate = None if model is None else read_certificate(model)
+    check = Ledger(book, key=key).verify(head, certificate)
+    if as_json:
+        typer.echo(json.dumps(asdict(check), indent=2))
+    else:
+        for problem in check.problems:
+            typer.echo(f"thresher: {problem}", err=True)
+        if check:
+            out.print(f"{check.entries} entries, none changed. Keep this hash: {check.head}", markup=False)
+        else:
+            out.print("The ledger does NOT hold.")
+    if not check:
+        raise typer.Exit(1)

@@ -1,0 +1,307 @@
+"""The account book of data sets, in a file or a database."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from thresher.budget import Adjacency, Budget, PrivacyWarning
+from thresher.certificate import Certificate
+from thresher.ledger.book import FORMAT, Allowance, Book, Entry
+from thresher.ledger.chain import START, Key
+from thresher.ledger.errors import LedgerError
+from thresher.ledger.fingerprint import sketch_of
+from thresher.ledger.stores import Run, store_of
+from thresher.plan import Plan
+
+__all__ = ["Ledger", "LedgerCheck", "Reservation", "reserved"]
+
+UNITS = ("row", "person")
+
+
+@dataclass(frozen=True)
+class LedgerCheck:
+    """The outcome of :meth:`Ledger.verify`; true if no entry was changed, left out or put in."""
+
+    ok: bool
+    entries: int
+    head: str
+    """The hash of the last entry. Whoever keeps it can show later that no entry up to it is gone."""
+    problems: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+class Ledger:
+    """What may be spent on data sets, and what was: counted across fits, processes, machines and crashes.
+
+    A fit reserves the cost of its plan before it reads a row and commits when its certificate is written. A crash in
+    between leaves the reservation, which counts. Nothing is ever given back.
+
+    Parameters
+    ----------
+    url : str or path
+        "sqlite:///budget.db" or a path, a file for processes of one machine; "postgresql://user@host/base" for several
+        machines (extra: thresher[postgres]).
+    analyst : str
+        In whose name fits spend, where grants are given analyst by analyst.
+    key : path
+        The file with the ledger's secret. Default: what the environment variable THRESHER_LEDGER_KEY names, else
+        budget.db.key beside budget.db, or ~/.thresher-ledger.key for PostgreSQL.
+    """
+
+    def __init__(self, url: str | Path, *, analyst: str | None = None, key: str | Path | None = None) -> None:
+        self._store = store_of(url)
+        self.url, self.analyst = self._store.address, analyst
+        self.key_path = Path(key or os.environ.get("THRESHER_LEDGER_KEY") or self._store.key_path).absolute()
+        self._book: Book | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._store.name!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is the same ledger: what counts is in the store."""
+        return _ledger, (self.url, self.analyst, str(self.key_path))
+
+    # -- the custodian ------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """Make an empty ledger and its key, if there is none yet."""
+        key = Key.made(self.key_path)
+        with self._store.transaction(create=True) as run:
+            if not run("SELECT sequence FROM thresher_ledger LIMIT 1"):
+                _append(run, Book(key), {"kind": "open", "format": FORMAT, "key": key.check})
+
+    def grant(
+        self, dataset: str, epsilon: float, delta: float, *, analyst: str | None = None,
+        adjacency: str = "replace-one", unit: str = "row",
+    ) -> None:  # fmt: skip
+        """Allow (epsilon, delta) to be spent on ``dataset`` in all; a later grant takes the place of an earlier one.
+
+        With ``analyst``, how much of it one analyst may spend; then only analysts with a grant may spend at all.
+        ``unit="person"`` refuses fits that protect single rows only.
+        """
+        if not (isinstance(dataset, str) and dataset):
+            raise LedgerError(f"dataset={dataset!r} must be a name")
+        budget = Budget(epsilon, delta, Adjacency(adjacency))
+        if not budget.private:
+            raise LedgerError(f"epsilon={epsilon!r} cannot be granted; give a finite number")
+        if unit not in UNITS:
+            raise LedgerError(f"unit={unit!r} must be one of {', '.join(map(repr, UNITS))}")
+        self.create()
+
+        def body(book: Book) -> list[dict[str, Any]]:
+            book.check_grant(dataset, analyst, budget.adjacency, unit)
+            return [
+                {
+                    "kind": "grant", "dataset": dataset, "analyst": analyst, "epsilon": budget.epsilon,
+                    "delta": budget.delta, "adjacency": str(budget.adjacency), "unit": unit,
+                }
+            ]  # fmt: skip
+
+        self._write(body)
+
+    def spent(self, dataset: str, analyst: str | None = None) -> Allowance:
+        """What was spent or reserved so far, by everybody or by one analyst, at the delta granted."""
+        return self._read().account(dataset).spent(analyst)
+
+    def remaining(self, dataset: str, analyst: str | None = None) -> Allowance:
+        """The grant less what was spent; an analyst's, if there is one with less left. See :meth:`affordable`."""
+        return self._read().account(dataset).remaining(analyst or self.analyst)
+
+    def affordable(self, dataset: str, analyst: str | None = None) -> float:
+        """The largest epsilon, at the delta granted, that one more fit may have: at least what is remaining.
+
+        That is for Gaussian noise and choices; of random batches it may be a little less.
+        """
+        return self._read().account(dataset).affordable(analyst or self.analyst)
+
+    def history(self, dataset: str) -> list[Entry]:
+        """Grants and fits, in their order."""
+        return self._read().account(dataset).history()
+
+    def summary(self, dataset: str) -> list[dict[str, Any]]:
+        """Of the data set and then of each analyst with a grant: granted, spent, and what one more fit may have."""
+        account = self._read().account(dataset)
+        return [
+            {
+                "dataset": dataset, "analyst": analyst, "granted": grant.epsilon, "delta": grant.delta,
+                "spent": account.spent(analyst).epsilon, "affordable": account.affordable_within(analyst),
+                "fits": account.fits(analyst), "reserved": account.fits(analyst, "reserved"),
+                "adjacency": str(account.adjacency), "unit": account.unit,
+            }
+            for analyst, grant in account.grants.items()
+        ]  # fmt: skip
+
+    @property
+    def datasets(self) -> list[str]:
+        return self._read().datasets
+
+    def verify(self, head: str | None = None, certificate: Certificate | None = None) -> LedgerCheck:
+        """Read every entry again and check the chain of hashes.
+
+        A chain that was cut off at the end is a chain, too. So give the ``head`` of an earlier check, or the
+        ``certificate`` of a model, and it is checked that the ledger still has their entries.
+        """
+        book, problems = Book(self._key()), []
+        try:
+            with self._store.transaction() as run:
+                self._replay(run, book)
+        except LedgerError as error:
+            problems.append(str(error))
+        if head is not None and head not in {START, *book.hashes}:
+            problems.append("the entry with the hash given as head is gone")
+        if certificate is not None:
+            problems += _problems_of(certificate, book)
+        return LedgerCheck(not problems, book.sequence, book.head, tuple(problems))
+
+    # -- a fit --------------------------------------------------------------------------------------------------
+
+    def reserve(self, dataset: str, plan: Plan, rows: Any = None) -> Reservation:
+        """Count the cost of ``plan`` against the grant of ``dataset``, durably, or raise BudgetExceeded.
+
+        ``rows`` are recognised, and refused if they were spent on under another name.
+        """
+        cost, adjacency, unit = plan.cost, plan.budget.adjacency, getattr(plan.problem, "unit", "row")
+        spending = {
+            "kind": "reserve", "id": uuid.uuid4().hex, "dataset": dataset, "analyst": self.analyst,
+            "algorithm": plan.algorithm, "releases": [release.to_dict() for release in plan.releases],
+        }  # fmt: skip
+
+        def check(book: Book) -> None:
+            book.account(dataset).check(cost, self.analyst, adjacency, unit)
+
+        check(self._read())  # before the lock, for convolutions take long and are remembered; and before the rows
+        sketch = None if rows is None else sketch_of(rows, self._key())
+
+        def bodies(book: Book) -> list[dict[str, Any]]:
+            check(book)
+            if sketch is None:
+                return [spending]
+            book.check_rows(dataset, sketch)
+            known = book.knows_rows(dataset, sketch)
+            return [spending] if known else [{"kind": "rows", "dataset": dataset, "sketch": list(sketch)}, spending]
+
+        digest = self._write(bodies)
+        return Reservation(self, dataset, str(spending["id"]), digest)
+
+    def commit(self, entry: str, certificate: Certificate) -> None:
+        """Note that the fit of a reservation is done. Its cost was counted before and stays the same."""
+        self._write(lambda book: [{"kind": "commit", "id": entry, "certificate": _digest(certificate)}])
+
+    # -- entries ------------------------------------------------------------------------------------------------
+
+    def _key(self) -> Key:
+        return Key.read(self.key_path)
+
+    def _read(self) -> Book:
+        """The book, up to date."""
+        with self._lock, self._store.transaction() as run:
+            return self._up_to_date(run)
+
+    def _write(self, bodies: Callable[[Book], list[dict[str, Any]]]) -> str:
+        """Append entries that are made, and allowed, by an up-to-date book while nobody else can write."""
+        with self._lock:
+            with self._store.transaction() as run:
+                book = self._up_to_date(run)
+                made = bodies(book)
+                self._book = None  # until the store has them for good
+                for body in made:
+                    _append(run, book, body)
+            self._book = book
+            return book.head
+
+    def _up_to_date(self, run: Run) -> Book:
+        if self._book is None:
+            self._book = Book(self._key())
+        try:
+            self._replay(run, self._book)
+        except LedgerError:
+            self._book = None
+            raise
+        return self._book
+
+    def _replay(self, run: Run, book: Book) -> None:
+        """Read what has come since the book was read last."""
+        last = run("SELECT hash FROM thresher_ledger WHERE sequence = :at", at=book.sequence)
+        if book.sequence and last != [(book.head,)]:
+            raise LedgerError(f"entry {book.sequence} of the ledger is gone, or another than it was")
+        rows = run(
+            "SELECT sequence, body, hash FROM thresher_ledger WHERE sequence > :at ORDER BY sequence", at=book.sequence
+        )
+        for sequence, text, digest in rows:
+            book.read(int(sequence), text, digest)
+        if not book.sequence:
+            raise LedgerError("the ledger has no entries; make it with: thresher ledger create")
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A cost that counts, whatever comes of the fit."""
+
+    ledger: Ledger
+    dataset: str
+    entry: str
+    hash: str
+
+    def settle(self, certificate: Certificate) -> Certificate:
+        """The certificate of the finished fit with the id of its entry, which is committed."""
+        told = replace(certificate, ledger={"dataset": self.dataset, "entry": self.entry, "hash": self.hash})
+        try:
+            self.ledger.commit(self.entry, told)
+        except (LedgerError, OSError) as error:  # what was paid for must not be lost
+            warnings.warn(
+                f"the ledger could not be told that the fit is done ({error}); its cost stays reserved, and counted",
+                PrivacyWarning,
+                stacklevel=5,
+            )
+        return told
+
+
+def reserved(ledger: Ledger | str | Path | None, dataset: str | None, plan: Plan, rows: Any) -> Reservation | None:
+    """A reservation for a fit of ``plan``, if it has a ledger."""
+    if ledger is None:
+        if dataset is not None:
+            raise LedgerError(f"dataset={dataset!r} names an account of a ledger; give ledger= as well, or neither")
+        return None
+    if dataset is None:
+        raise LedgerError("dataset=None: name the account of the ledger that pays for the fit")
+    return (ledger if isinstance(ledger, Ledger) else Ledger(ledger)).reserve(dataset, plan, rows)
+
+
+def _append(run: Run, book: Book, body: dict[str, Any]) -> None:
+    known = {"id": uuid.uuid4().hex, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+    sequence, text, digest = book.next_entry({**known, **body})
+    run("INSERT INTO thresher_ledger VALUES (:sequence, :body, :hash)", sequence=sequence, body=text, hash=digest)
+    book.read(sequence, text, digest)
+
+
+def _problems_of(certificate: Certificate, book: Book) -> list[str]:
+    """Where a certificate and the ledger disagree."""
+    if certificate.ledger is None:
+        return ["the certificate names no entry of a ledger"]
+    dataset, entry = certificate.ledger["dataset"], certificate.ledger["entry"]
+    found = [line for line in book.account(dataset).history() if line.id == entry] if dataset in book.datasets else []
+    if not found or found[0].hash != certificate.ledger["hash"]:
+        return [f"the certificate's entry {entry} is not in the ledger"]
+    if found[0].certificate not in (None, _digest(certificate)):
+        return [f"the certificate is not the one that entry {entry} was committed with"]
+    return []
+
+
+def _digest(certificate: Certificate) -> str:
+    return sha256(certificate.to_json().encode()).hexdigest()
+
+
+def _ledger(url: str, analyst: str | None, key: str) -> Ledger:
+    return Ledger(url, analyst=analyst, key=key)
