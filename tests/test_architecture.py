@@ -90,7 +90,7 @@ def test_the_privacy_core_depends_on_nothing_above_it(name, allowed):
 
 
 CHAIN = [
-    "budget", "accounting", "releases", "plan", "vaults", "algorithms",
+    "budget", "accounting", "releases", "plan", "certificate", "ledger", "vaults", "algorithms",
     "fitting", "models", "estimators", "loading", "cli",
 ]  # fmt: skip
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from sklearn.utils import get_tags
@@ -77,6 +78,14 @@ class Certificate:
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         return cls.from_dict(json.loads(text))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Certificate:
+        """The certificate in the file of a model, or one in a file of its own."""
+        record = json.loads(Path(path).read_text())
+        if not isinstance(record, dict):
+            raise ValueError(f"{path} holds neither a model nor a certificate; give a file written by thresher fit")
+        return cls.from_dict(record.get("certificate", record))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
@@ -202,7 +211,8 @@ def combine(*fits: Any) -> Certificate:
     ``fits`` are certificates, fitted estimators that carry one, or fitted pipelines, column transformers and feature
     unions, whose steps are all counted. Costs are added release by release and converted once, at the sum of the
     deltas, which is less than the sum of the epsilons. A later fit may use what earlier ones released: composition is
-    adaptive. A step that learns from the rows and has no certificate is refused: no total could be stated.
+    adaptive. Only what each may cost must not: where that is decided as one goes, a :class:`thresher.Ledger` counts.
+    A step that learns from the rows and has no certificate is refused: no total could be stated.
     """
     parts = [certificate for fit in fits for certificate in _certificates(fit)]
     if not parts:

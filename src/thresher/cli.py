@@ -17,6 +17,7 @@ import numpy as np
 import typer
 
 from thresher.algorithms import ERM, REGISTRY
+from thresher.certificate import Certificate
 from thresher.datasets import dpsl_kt_law
 from thresher.display import (
     out,
@@ -34,7 +35,7 @@ from thresher.folders import tables_of
 from thresher.guarded import check_folder, guarded
 from thresher.ledger import Ledger
 from thresher.ledger.commands import ledger
-from thresher.loading import load_model, read_certificate
+from thresher.loading import load_model
 from thresher.models import ClassifierModel
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan
@@ -241,7 +242,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Recompute the privacy cost of a model from its listed releases alone; exit status 1 if the claim fails."""
-    certificate = read_certificate(model)
+    certificate = Certificate.read(model)
     check = certificate.verify()
     opinion = certificate.second_opinion()
     if as_json:

@@ -21,7 +21,7 @@ from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegresso
 from thresher.models import LinearModel
 from thresher.uncertainty import Uncertainty
 
-__all__ = ["load_model", "read_certificate"]
+__all__ = ["load_model"]
 
 KINDS = {
     cls.__name__: cls
@@ -52,11 +52,3 @@ def load_model(path: str | Path) -> LinearModel:
         estimator.uncertainty_, estimator._published = Uncertainty.from_dict(model["uncertainty"]), ["uncertainty_"]
     estimator.algorithm_ = estimator.certificate_.algorithm
     return estimator  # type: ignore[no-any-return]
-
-
-def read_certificate(path: str | Path) -> Certificate:
-    """The certificate in the file of a model, or one in a file of its own."""
-    record = json.loads(Path(path).read_text())
-    if not isinstance(record, dict):
-        raise ValueError(f"{path} holds neither a model nor a certificate; give a file written by thresher fit")
-    return Certificate.from_dict(record.get("certificate", record))

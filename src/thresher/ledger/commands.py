@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from thresher.certificate import Certificate
 from thresher.display import out, show_accounts, show_history
 from thresher.guarded import guarded
 from thresher.ledger import Ledger
-from thresher.loading import read_certificate
 
 __all__ = ["ledger"]
 
@@ -102,7 +102,7 @@ def verify(
 
     Entries cut off at the end leave a whole chain: keep the hash this prints, and give it the next time.
     """
-    certificate = None if model is None else read_certificate(model)
+    certificate = None if model is None else Certificate.read(model)
     check = Ledger(book, key=key).verify(head, certificate)
     if as_json:
         typer.echo(json.dumps(asdict(check), indent=2))

@@ -1,0 +1,135 @@
+"""Spending that is decided while it goes on: what the accountant's filter allows holds against every choice."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from thresher.accounting import Cost, Filter, gaussian_mu, zcdp_rho
+from thresher.budget import Adjacency
+from thresher.subsampling import Poisson
+
+GRANTS = [(1.5, 1e-6), (3.0, 1e-5), (1.0, 1e-3), (8.0, 1e-8)]
+
+
+def most(allowed):
+    """The largest number up to 50 for which ``allowed`` holds."""
+    low, high = 0.0, 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if allowed(middle) else (low, middle)
+    return low
+
+
+def worst_delta(epsilon, mu, allows):
+    """The delta of an analyst who fits with Gaussian noise of this mu, looks at the answer, and then chooses.
+
+    The choice is to stop, or one more fit, as large as allowed: Gaussian noise, or a coin that is pure-DP. With the
+    privacy loss L of the first, normal with mean mu^2/2 and variance mu^2, and M of the second, the delta is E[(1 -
+    e^(epsilon - L - M))+]; the analyst takes what makes it largest for each L.
+    """
+    spent = Cost.gaussian(mu * mu)
+    second = most(lambda m: allows(spent, Cost.gaussian(m * m)))
+    coin = most(lambda e: allows(spent, Cost.pure_dp(e)))
+    z = np.linspace(-10, 14, 20_001)
+    left = epsilon - (mu * mu / 2 + mu * z)
+
+    def surplus(loss):
+        return np.maximum(1 - np.exp(left - loss), 0)
+
+    heads = math.exp(coin) / (1 + math.exp(coin))
+    choices = [surplus(0.0), heads * surplus(coin) + (1 - heads) * surplus(-coin)]
+    if second > 0:
+        choices.append(ndtr(second / 2 - left / second) - np.exp(left) * ndtr(-second / 2 - left / second))
+    density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    return float(np.sum(density * np.max(choices, axis=0)) * (z[1] - z[0]))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), GRANTS)
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.3, 0.5, 0.8])
+def test_no_choice_after_the_first_answer_exceeds_the_grant(epsilon, delta, share):
+    mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+    assert worst_delta(epsilon, mu, Filter(epsilon, delta).allows) <= delta
+
+
+def test_the_smallest_of_several_proofs_would_not_hold():
+    """Why there is a filter: by that rule the analyst's delta is 1.2 times the one granted."""
+    epsilon, delta = 3.0, 1e-5
+
+    def smallest_proof(spent, cost):
+        return (spent + cost).epsilon(delta)[0] <= epsilon
+
+    mu = gaussian_mu(epsilon, delta) * math.sqrt(0.1)
+    assert worst_delta(epsilon, mu, smallest_proof) > 1.15 * delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), GRANTS)
+def test_zcdp_adds_up_to_what_the_budget_holds(epsilon, delta):
+    """Up to the grid of orders, a thousandth."""
+    rho = zcdp_rho(epsilon, delta)
+    allows = Filter(epsilon, delta).allows
+    half = Cost.zcdp(rho / 2)
+    assert allows(half, Cost.zcdp(0.499 * rho))
+    assert not allows(half, Cost.zcdp(0.501 * rho))
+    assert allows(Cost.zcdp(rho / 4) + Cost.gaussian(rho / 2), Cost.bounded_range(math.sqrt(8 * 0.499 * rho)))
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        Cost.gaussian(gaussian_mu(1.5, 1e-6) ** 2),
+        Cost.zcdp(zcdp_rho(1.5, 1e-6)),
+        Cost.pure_dp(1.5),
+        Cost.poisson(Poisson(100, 0.01, 0.6, Adjacency.REPLACE_ONE)),
+    ],
+    ids=["gaussian", "zcdp", "pure", "batches"],
+)
+def test_the_first_fit_may_use_any_proof_and_nothing_may_follow_it(cost):
+    epsilon = cost.epsilon(1e-6)[0]
+    rule = Filter(epsilon, 1e-6)
+    assert rule.allows(Cost(), cost)
+    assert not Filter(epsilon * 0.999, 1e-6).allows(Cost(), cost)
+    assert not rule.allows(cost, Cost.gaussian(gaussian_mu(0.05 * epsilon, 1e-6) ** 2))
+
+
+def test_what_is_largest_is_allowed_and_a_little_more_is_not():
+    for epsilon, delta in GRANTS:
+        rule = Filter(epsilon, delta)
+        assert rule.largest(Cost()) == epsilon
+        spent = Cost.zcdp(zcdp_rho(epsilon / 2, delta))
+        largest = rule.largest(spent)
+        assert largest > epsilon / 2
+        assert rule.allows(spent, Cost.gaussian(gaussian_mu(largest, delta) ** 2))
+        assert rule.allows(spent, Cost.zcdp(zcdp_rho(largest, delta)))
+        assert not rule.allows(spent, Cost.gaussian(gaussian_mu(1.001 * largest, delta) ** 2))
+
+
+def test_at_delta_0_pure_epsilons_add_up():
+    rule = Filter(2.0, 0.0)
+    assert rule.allows(Cost.pure_dp(1.2), Cost.pure_dp(0.8))
+    assert not rule.allows(Cost.pure_dp(1.2), Cost.pure_dp(0.81))
+    assert rule.largest(Cost.pure_dp(1.2)) == pytest.approx(0.8)
+    assert not rule.allows(Cost(), Cost.gaussian(1e-9))
+
+
+def test_events_of_small_chance_are_taken_off_delta():
+    curve = np.asarray(Cost.zcdp(0.01).rdp)
+    rule = Filter(1.5, 1e-6)
+    assert rule.allows(Cost.zcdp(0.001), Cost.renyi(curve, lost=5e-7))
+    assert not rule.allows(Cost.zcdp(0.001), Cost.renyi(curve, lost=1e-6))
+    assert rule.largest(Cost.renyi(curve, lost=1e-6)) == 0
+
+
+def test_a_total_that_the_filter_allows_has_a_proof_within_the_grant():
+    """What ledgers show as spent is never above what was granted."""
+    rng = np.random.default_rng(0)
+    for epsilon, delta in GRANTS:
+        rule, spent = Filter(epsilon, delta), Cost()
+        for _ in range(30):
+            e = epsilon * rng.uniform(0.05, 0.4)
+            kinds = [Cost.gaussian(gaussian_mu(e, delta) ** 2), Cost.zcdp(zcdp_rho(e, delta)), Cost.pure_dp(e)]
+            cost = kinds[rng.integers(3)]
+            if rule.allows(spent, cost):
+                spent += cost
+        assert 0.8 * epsilon < spent.epsilon(delta)[0] <= epsilon
