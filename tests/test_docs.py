@@ -151,3 +151,16 @@ def test_the_third_party_example_at_least_parses_and_says_what_is_missing():
         [sys.executable, str(ROOT / "examples" / "audit_diffprivlib.py")], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0 or "No module named 'diffprivlib'" in run.stderr
+
+
+def test_the_examples_of_the_page_on_the_ledger_show_what_they_say(tmp_path, monkeypatch, capsys):
+    """No seed is set for the noise, as in the page; costs do not depend on it."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "ledger.md").read_text(), flags=re.DOTALL):
+        exec(code, names)  # noqa: S102
+    ledger = names["ledger"]
+    assert round(ledger.spent("patients").epsilon, 2) == 1.45
+    assert round(ledger.affordable("patients"), 2) == 1.2
+    assert capsys.readouterr().out.startswith("dataset='patients': this fit costs epsilon=1.5 at ")
+    assert ledger.verify(certificate=names["model"].certificate_)

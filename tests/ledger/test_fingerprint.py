@@ -67,10 +67,19 @@ def test_a_small_overlap_is_none(share):
 
 
 def test_answers_to_three_questions_are_not_mistaken_for_one_another():
-    """Two surveys have the same eight possible rows, but not as often."""
-    one, other = (np.random.default_rng(seed).integers(0, 2, (5000, 3)).astype(float) for seed in (0, 1))
+    """Two surveys have the same 216 possible rows, but not as often."""
+    one, other = (np.random.default_rng(seed).integers(0, 6, (50_000, 3)).astype(float) for seed in (0, 1))
     assert not alike(sketch_of(one, KEY), sketch_of(other, KEY))
     assert alike(sketch_of(one, KEY), sketch_of(one[::-1], KEY))
+
+
+def test_a_few_rows_in_common_tell_nothing():
+    """Nobody can find out by a refusal whether a single row is among those of another account."""
+    X = table(0)
+    known = sketch_of(X, KEY)
+    assert not any(alike(known, sketch_of(X[at : at + 1], KEY)) for at in range(1000))
+    assert not alike(sketch_of(X[:15], KEY), sketch_of(X[:15], KEY))
+    assert alike(sketch_of(X[:16], KEY), sketch_of(X[:16], KEY))
 
 
 def test_a_sketch_says_nothing_without_the_key():

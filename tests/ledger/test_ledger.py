@@ -399,6 +399,13 @@ def test_a_certificate_that_was_changed_is_not_the_one_that_was_committed(ledger
     assert "names no entry" in ledger.verify(certificate=plain).problems[0]
 
 
+def test_a_second_custodian_needs_the_first_ones_key(address, ledger, tmp_path):
+    ledger.grant("people", 3.0, DELTA)
+    with pytest.raises(LedgerError, match="cannot be read"):
+        Ledger(address, key=tmp_path / "mine.key").grant("people", 9.0, DELTA)
+    assert not (tmp_path / "mine.key").exists()
+
+
 def test_another_key_is_refused(address, key, ledger, tmp_path):
     ledger.grant("people", 3.0, DELTA)
     other = tmp_path / "other.key"

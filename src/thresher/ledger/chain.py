@@ -64,6 +64,14 @@ class Key:
         """The hash of an entry that follows the one with hash ``before``."""
         return hmac.new(self.secret, f"{before}\n{body}".encode(), sha256).hexdigest()
 
-    def of_row(self, row: bytes) -> str:
-        """A short name of a row that nobody can compute without the key."""
-        return blake2b(row, digest_size=8, key=self.secret).hexdigest()
+    @property
+    def number(self) -> int:
+        """64 bits that decide how rows are hashed."""
+        return int.from_bytes(self._keyed(b"rows"))
+
+    def of_row(self, hashed: int) -> str:
+        """A short name of a row's hash that nobody can compute, or undo, without the key."""
+        return self._keyed(hashed.to_bytes(8)).hex()
+
+    def _keyed(self, message: bytes) -> bytes:
+        return blake2b(message, digest_size=8, key=self.secret).digest()

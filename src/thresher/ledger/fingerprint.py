@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.clipping import check_structure
@@ -17,48 +17,56 @@ from thresher.partitions import Partitions, Sealed
 
 __all__ = ["Sketch", "alike", "sketch_of"]
 
+Words = NDArray[np.uint64]
 Sketch = tuple[str, ...]
 
 KEPT = 64  # rows in a sketch
-BLOCK = 2**20  # entries that are hashed at a time
+LEAST = 16  # rows that data sets which are alike have in common
+BLOCK = 2**18  # entries that are hashed at a time
+ODD = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
 
 
 def sketch_of(X: Any, key: Key) -> Sketch:
-    """The names of the rows whose names come first, each with how often it occurs.
+    """The names of the rows whose hashes are smallest, each with how often it occurs.
 
-    The names look random, so these are KEPT random rows, and of a part of the data about the same ones: a part that
-    holds a share f of the rows has about f KEPT of them in common with the whole. Counts keep tables of few different
-    rows, such as answers to three questions, apart. Targets do not count: other questions about the same people are
-    still about them.
+    Hashes look random, so these are KEPT random rows, and of a part of the data about the same ones: a part that holds
+    a share f of the rows has about f KEPT of them in common with the whole. Counts keep tables of few different rows,
+    such as answers to three questions, apart. Targets do not count: other questions about the same people are still
+    about them.
     """
     check_structure(X)
     if isinstance(X, Partitions):
-        parts = X.client.gather(X.client.map(_sealed_names, X.parts, sealed_key=Sealed(key), pure=False))
+        parts = X.client.gather(X.client.map(_sealed, X.parts, sealed_key=Sealed(key), pure=False))
     else:
-        parts = (_names(block, key) for block in _blocks(X))
-    return tuple(f"{name}*{count}" for name, count in sorted(_merged(parts).items()))
+        parts = [_smallest(X, key)]
+    found: Counter[int] = sum(parts, Counter())
+    return tuple(sorted(f"{key.of_row(hashed)}*{found[hashed]}" for hashed in sorted(found)[:KEPT]))
 
 
 def alike(one: Sketch, other: Sketch) -> bool:
-    """Whether half of the rows of the smaller data set are in the other."""
-    return len(set(one) & set(other)) >= max(1, math.ceil(min(len(one), len(other)) / 2))
+    """Whether about half of the rows of the smaller data set, or more, are in the other.
+
+    A few rows in common never are enough: or whoever may spend on some account could ask about single rows of another.
+    """
+    return len(set(one) & set(other)) >= max(LEAST, math.ceil(min(len(one), len(other)) / 2))
 
 
-def _merged(parts: Iterable[Counter[str]]) -> Counter[str]:
-    """The first KEPT names of all parts; a name that is among the first of all is among the first of every part."""
-    total: Counter[str] = Counter()
-    for part in parts:
-        total += part
-        total = _first(total)
-    return total
+def _sealed(part: Sealed, sealed_key: Sealed) -> Counter[int]:
+    return _smallest(part.value, sealed_key.value)
 
 
-def _first(names: Counter[str]) -> Counter[str]:
-    return Counter({name: names[name] for name in sorted(names)[:KEPT]})
-
-
-def _sealed_names(part: Sealed, sealed_key: Sealed) -> Counter[str]:
-    return _merged(_names(block, sealed_key.value) for block in _blocks(part.value))
+def _smallest(X: Any, key: Key) -> Counter[int]:
+    """The KEPT smallest hashes and how often they occur; one of the smallest of all is one of each part that has it."""
+    columns = _mixed(np.arange(X.shape[1], dtype=np.uint64) * ODD[0] + np.uint64(key.number))
+    kept: Counter[int] = Counter()
+    for rows in _blocks(X):
+        hashes = _hashes(rows, columns)
+        if len(kept) == KEPT:
+            hashes = hashes[hashes <= np.uint64(max(kept))]
+        values, counts = np.unique(hashes, return_counts=True)
+        kept += Counter(dict(zip(values[:KEPT].tolist(), counts[:KEPT].tolist(), strict=True)))
+        kept = Counter({hashed: kept[hashed] for hashed in sorted(kept)[:KEPT]})
+    return kept
 
 
 def _blocks(X: Any) -> Iterable[Any]:
@@ -71,11 +79,26 @@ def _blocks(X: Any) -> Iterable[Any]:
     return (X[first : first + step] for first in range(0, X.shape[0], step))
 
 
-def _names(rows: Any, key: Key) -> Counter[str]:
-    """The first names of these rows; a row is its entries other than zero, as double precision holds them."""
-    rows = sparse.csr_array(rows, dtype=np.float64, copy=True)
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
-    places, values = memoryview(rows.indices.astype("<i8")), memoryview(rows.data.astype("<f8"))
-    ends = rows.indptr.tolist()
-    return _first(Counter(key.of_row(bytes(places[a:b]) + bytes(values[a:b])) for a, b in pairwise(ends)))
+def _hashes(rows: Any, columns: Words) -> Words:
+    """Of each row the sum of hashes of its entries other than zero, as double precision holds them, modulo 2^64."""
+    if sparse.issparse(rows):
+        rows = sparse.csr_array(rows, dtype=np.float64, copy=True)
+        rows.sum_duplicates()
+        entries = np.where(rows.data != 0, _mixed(rows.data.view(np.uint64) ^ columns[rows.indices]), np.uint64(0))
+        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
+        sums: Words = total[rows.indptr[1:]] - total[rows.indptr[:-1]]  # exact, for it is modulo 2^64
+        return sums
+    values = np.ascontiguousarray(rows, dtype=np.float64)
+    entries = _mixed(values.view(np.uint64) ^ columns)
+    entries[values == 0] = 0
+    hashes: Words = entries.sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+def _mixed(words: Words) -> Words:
+    """A bijection after which words look random; the words given are overwritten."""
+    for shift, odd in ((30, ODD[1]), (27, ODD[2])):
+        words ^= words >> np.uint64(shift)
+        words *= odd
+    words ^= words >> np.uint64(31)
+    return words

@@ -77,9 +77,9 @@ class Ledger:
 
     def create(self) -> None:
         """Make an empty ledger and its key, if there is none yet."""
-        key = Key.made(self.key_path)
         with self._store.transaction(create=True) as run:
             if not run("SELECT sequence FROM thresher_ledger LIMIT 1"):
+                key = Key.made(self.key_path)
                 _append(run, Book(key), {"kind": "open", "format": FORMAT, "key": key.check})
 
     def grant(
