@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from networks import CLASSES, perceptron, some_examples, torch
-from thresher import Budget, PrivacyWarning
+from thresher import Budget, BudgetExceeded, Ledger, PrivacyWarning
 from thresher.algorithms import DPSGD
-from thresher.torch import PrivateTrainer
+from thresher.torch import ModuleVault, PrivateTrainer
 from thresher.torch.defaults import TRAINERS, algorithm_of, with_neural_defaults
 from thresher.torch.gradients import flat, trainable
 
@@ -170,3 +170,50 @@ def test_cifar_is_trained_on(data_dir):
     trainer = PrivateTrainer(module, cross_entropy, algorithm, Budget(8.0, 1e-5), virtual_batch=64).fit(X, y)
     assert trainer.certificate_.verify()
     assert accuracy(module, X, y) > 0.15  # a tenth by guessing
+
+
+# -- the ledger -------------------------------------------------------------------------------------------------
+
+
+def paying(tmp_path, module=None, checkpoint=None, dataset="people"):
+    return PrivateTrainer(
+        module or perceptron(), cross_entropy, DPSGD(passes=6, batch=20), Budget(2.0, 1e-5),
+        ledger=tmp_path / "budget.db", dataset=dataset, checkpoint=checkpoint, checkpoint_every=2,
+    )  # fmt: skip
+
+
+def test_a_training_is_paid_by_a_ledger(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.grant("people", 2.5, 1e-5)
+    trainer = paying(tmp_path).fit(*some_examples())
+    assert ledger.verify(certificate=trainer.certificate_)
+    with pytest.raises(BudgetExceeded, match="this fit costs"):
+        paying(tmp_path).fit(*some_examples())
+    assert [entry.status for entry in ledger.history("people")] == ["granted", "committed"]
+
+
+def test_a_training_that_goes_on_pays_once(tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.grant("people", 2.5, 1e-5)
+    noised, asked = ModuleVault._sum, []
+
+    def stop_at_the_third(self, *arguments):
+        asked.append(1)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return noised(self, *arguments)
+
+    monkeypatch.setattr(ModuleVault, "_sum", stop_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        paying(tmp_path, checkpoint=tmp_path / "run.npz").fit(*some_examples())
+    assert [entry.status for entry in ledger.history("people")] == ["granted", "reserved"]
+    for _ in range(2):  # the second has nothing left to do
+        trainer = paying(tmp_path, checkpoint=tmp_path / "run.npz").fit(*some_examples())
+        assert [entry.status for entry in ledger.history("people")] == ["granted", "committed"]
+        assert ledger.verify(certificate=trainer.certificate_)
+    with pytest.raises(ValueError, match="its dataset is 'people', this one's 'others'"):
+        paying(tmp_path, checkpoint=tmp_path / "run.npz", dataset="others").fit(*some_examples())
+    (tmp_path / "budget.db").unlink()
+    Ledger(tmp_path / "budget.db").grant("people", 2.5, 1e-5)  # another book: it has not paid
+    with pytest.raises(ValueError, match="is not in the ledger; begin the fit anew"):
+        paying(tmp_path, checkpoint=tmp_path / "run.npz").fit(*some_examples())

@@ -190,6 +190,20 @@ class Book:
     def knows_rows(self, dataset: str, sketch: Sketch) -> bool:
         return sketch in self._sketches.get(dataset, [])
 
+    def line(self, entry: str) -> dict[str, Any]:
+        """What is known of a fit."""
+        return self._accounts[self._fits[entry]].lines[entry]
+
+    def is_committed(self, entry: str) -> bool:
+        return bool(self.line(entry)["status"] == "committed")
+
+    def problems_of(self, account: Mapping[str, str]) -> list[str]:
+        """Why the book cannot have paid for what names this data set, entry and hash."""
+        entry = account["entry"]
+        if self._fits.get(entry) != account["dataset"] or self.line(entry)["hash"] != account["hash"]:
+            return [f"entry {entry} of {account['dataset']!r} is not in the ledger"]
+        return []
+
     # -- entries ------------------------------------------------------------------------------------------------
 
     def next_entry(self, body: Mapping[str, Any]) -> tuple[int, str, str]:
@@ -242,7 +256,7 @@ class Book:
         self._fits[body["id"]] = account.dataset
 
     def _read_commit(self, body: dict[str, Any], digest: str) -> None:
-        line = self._accounts[self._fits[body["id"]]].lines[body["id"]]
+        line = self.line(body["id"])
         line |= {"status": "committed", "certificate": body["certificate"]}
 
 

@@ -193,11 +193,19 @@ class Ledger:
             return [spending] if known else [{"kind": "rows", "dataset": dataset, "sketch": list(sketch)}, spending]
 
         digest = self._write(bodies)
-        return Reservation(self, dataset, str(spending["id"]), digest)
+        return Reservation(self, {"dataset": dataset, "entry": str(spending["id"]), "hash": digest})
+
+    def resume(self, account: dict[str, str]) -> Reservation:
+        """The reservation that a fit was begun with and goes on with."""
+        problems = self._read().problems_of(account)
+        if problems:
+            raise LedgerError(f"{problems[0]}; begin the fit anew")
+        return Reservation(self, account)
 
     def commit(self, entry: str, certificate: Certificate) -> None:
         """Note that the fit of a reservation is done. Its cost was counted before and stays the same."""
-        self._write(lambda book: [{"kind": "commit", "id": entry, "certificate": _digest(certificate)}])
+        body = {"kind": "commit", "id": entry, "certificate": _digest(certificate)}
+        self._write(lambda book: [] if book.is_committed(entry) else [body])
 
     # -- entries ------------------------------------------------------------------------------------------------
 
@@ -250,15 +258,14 @@ class Reservation:
     """A cost that counts, whatever comes of the fit."""
 
     ledger: Ledger
-    dataset: str
-    entry: str
-    hash: str
+    account: dict[str, str]
+    """The data set, the entry's id and its hash, as certificates carry them."""
 
     def settle(self, certificate: Certificate) -> Certificate:
         """The certificate of the finished fit with the id of its entry, which is committed."""
-        told = replace(certificate, ledger={"dataset": self.dataset, "entry": self.entry, "hash": self.hash})
+        told = replace(certificate, ledger=self.account)
         try:
-            self.ledger.commit(self.entry, told)
+            self.ledger.commit(self.account["entry"], told)
         except (LedgerError, OSError) as error:  # what was paid for must not be lost
             warnings.warn(
                 f"the ledger could not be told that the fit is done ({error}); its cost stays reserved, and counted",
@@ -268,15 +275,19 @@ class Reservation:
         return told
 
 
-def reserved(ledger: Ledger | str | Path | None, dataset: str | None, plan: Plan, rows: Any) -> Reservation | None:
-    """A reservation for a fit of ``plan``, if it has a ledger."""
+def reserved(
+    ledger: Ledger | str | Path | None, dataset: str | None, plan: Plan, rows: Any,
+    begun: dict[str, str] | None = None,
+) -> Reservation | None:  # fmt: skip
+    """A reservation for a fit of ``plan``, if it has a ledger; the one it was ``begun`` with, if it goes on."""
     if ledger is None:
         if dataset is not None:
             raise LedgerError(f"dataset={dataset!r} names an account of a ledger; give ledger= as well, or neither")
         return None
     if dataset is None:
         raise LedgerError("dataset=None: name the account of the ledger that pays for the fit")
-    return (ledger if isinstance(ledger, Ledger) else Ledger(ledger)).reserve(dataset, plan, rows)
+    opened = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    return opened.resume(begun) if begun else opened.reserve(dataset, plan, rows)
 
 
 def _append(run: Run, book: Book, body: dict[str, Any]) -> None:
@@ -290,11 +301,11 @@ def _problems_of(certificate: Certificate, book: Book) -> list[str]:
     """Where a certificate and the ledger disagree."""
     if certificate.ledger is None:
         return ["the certificate names no entry of a ledger"]
-    dataset, entry = certificate.ledger["dataset"], certificate.ledger["entry"]
-    found = [line for line in book.account(dataset).history() if line.id == entry] if dataset in book.datasets else []
-    if not found or found[0].hash != certificate.ledger["hash"]:
-        return [f"the certificate's entry {entry} is not in the ledger"]
-    if found[0].certificate not in (None, _digest(certificate)):
+    problems = book.problems_of(certificate.ledger)
+    if problems:
+        return problems
+    entry = certificate.ledger["entry"]
+    if book.line(entry).get("certificate") not in (None, _digest(certificate)):
         return [f"the certificate is not the one that entry {entry} was committed with"]
     return []
 

@@ -29,6 +29,7 @@ class Standing:
     state: dict[str, Any]
     answers: tuple[Answer, ...] = ()
     charged: int = 0
+    account: dict[str, str] | None = None  # the ledger's entry that pays for all of them
 
     @property
     def lost(self) -> int:
@@ -66,6 +67,7 @@ class Checkpoint:
                 header = json.loads(str(file["header"]))
                 arrays = {name: file[name] for name in file.files if name != "header"}
             known, answers, charged = header["facts"], header["answers"], header["charged"]
+            account = header.get("account")  # absent from files of earlier versions
             state = {**header["numbers"], **{name: arrays[f"state {name}"] for name in header["arrays"]}}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"checkpoint={str(self.path)!r} cannot be read ({error}); name another file") from error
@@ -76,7 +78,7 @@ class Checkpoint:
                     f"one's {value!r}; go on with the same settings and data, or name another file"
                 )
         heard = [Answer(plan.releases[at], *numbers) for at, count, *numbers in answers for _ in range(count)]
-        return Standing(state, tuple(heard), charged)
+        return Standing(state, tuple(heard), charged, account)
 
     def write(self, standing: Standing, plan: Plan) -> None:
         """Durably, and as a whole: at any moment the old file or the new one is there."""
@@ -84,6 +86,7 @@ class Checkpoint:
         header = {
             "facts": self.facts,
             "charged": standing.charged,
+            "account": standing.account,
             "answers": [
                 (plan.releases.index(answer.release), len(list(same)), answer.clip, answer.sensitivity, answer.scale)
                 for answer, same in groupby(standing.answers)

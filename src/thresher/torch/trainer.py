@@ -16,6 +16,7 @@ from torch import nn
 from thresher.budget import Adjacency, Budget, is_whole
 from thresher.certificate import certify
 from thresher.fitting import warn_about
+from thresher.ledger import Ledger, Reservation, reserved
 from thresher.plan import Plan
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
@@ -44,7 +45,8 @@ class PrivateTrainer:
 
     ``virtual_batch`` is how many examples are worked on at a time at most. With ``checkpoint``, a file, a training
     that was stopped goes on where it was (:mod:`thresher.torch.checkpoint`), saved every ``checkpoint_every`` rounds
-    (None: a hundredth of all). ``random_state`` is for tests and research only.
+    (None: a hundredth of all). With ``ledger`` and ``dataset``, an account of a :class:`~thresher.Ledger` pays,
+    once for a training however often it is stopped. ``random_state`` is for tests and research only.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class PrivateTrainer:
         virtual_batch: int | None = None,
         checkpoint: str | Path | None = None,
         checkpoint_every: int | None = None,
+        ledger: Ledger | str | Path | None = None,
+        dataset: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -69,6 +73,7 @@ class PrivateTrainer:
         self.optimizer = algorithm_of(optimizer)
         self.virtual_batch, self.random_state, self.verbose = virtual_batch, random_state, verbose
         self.checkpoint, self.checkpoint_every = checkpoint, checkpoint_every
+        self.ledger, self.dataset = ledger, dataset
 
     def plan(self, n: int) -> Plan:
         """What would be released for so many examples, and with what noise. Touches no data, spends nothing."""
@@ -94,7 +99,7 @@ class PrivateTrainer:
             self.__dict__.pop(name, None)
         checkpoint = None
         if self.checkpoint is not None:
-            shapes = {"input": list(inputs.shape[1:]), "target": list(targets.shape[1:])}
+            shapes = {"input": list(inputs.shape[1:]), "target": list(targets.shape[1:]), "dataset": self.dataset}
             checkpoint = Checkpoint(Path(self.checkpoint).resolve(), facts_of(plan, shapes))  # not a link to it
         with (
             checkpoint.held() if checkpoint else nullcontext(),
@@ -102,18 +107,26 @@ class PrivateTrainer:
         ):
             found = checkpoint.read(plan) if checkpoint else None
             noise = NoiseSource(self.random_state, stream=found.charged if found else 0)
+            paid = self._paid(plan, found)
             with ModuleVault(examples, module, gradients, plan, noise, watch, self.virtual_batch) as vault:
-                theta = self._trained(vault, found, checkpoint)
+                theta = self._trained(vault, found, checkpoint, None if paid is None else paid.account)
         certificate = certify(plan, vault.answers, vault.randomness, self._assumptions(len(examples)))
         if not certificate.verify():
             raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
         versions = {**certificate.versions, **{name: version(name) for name in ("torch", "opacus")}}
         certificate = replace(certificate, versions=versions)
         set_flat(trainable(self.module), theta)
-        self.certificate_, self.plan_, self.algorithm_ = certificate, plan, plan.algorithm
+        self.certificate_ = certificate if paid is None else paid.settle(certificate)
+        self.plan_, self.algorithm_ = plan, plan.algorithm
         return self
 
-    def _trained(self, vault: ModuleVault, found: Standing | None, checkpoint: Checkpoint | None) -> Floats:
+    def _paid(self, plan: Plan, found: Standing | None) -> Reservation | None:
+        """The ledger's entry for this training: a new one, or the one it was begun with."""
+        return reserved(self.ledger, self.dataset, plan, None, found.account if found else None)
+
+    def _trained(
+        self, vault: ModuleVault, found: Standing | None, checkpoint: Checkpoint | None, account: dict[str, str] | None
+    ) -> Floats:
         """Ask what is left to ask, no round before it is reserved in the checkpoint."""
         plan, rounds = vault.plan, vault.plan.settings["rounds"]
         every = self.checkpoint_every or max(1, rounds // STOPS)
@@ -121,17 +134,17 @@ class PrivateTrainer:
         if found is None:
             found = Standing(algorithm.start(vault))
         vault.resume(found.answers, found.lost)
-        state, heard, reserved = found.state, len(found.answers), found.charged
+        state, heard, ahead = found.state, len(found.answers), found.charged
         try:
             while heard < rounds:
-                if checkpoint and heard == reserved:
-                    reserved = min(heard + every, rounds)
-                    checkpoint.write(Standing(state, vault.answers, reserved), plan)
+                if checkpoint and heard == ahead:
+                    ahead = min(heard + every, rounds)
+                    checkpoint.write(Standing(state, vault.answers, ahead, account), plan)
                 state, heard = algorithm.advance(vault, state), heard + 1
         finally:  # a clean end, however early, counts exactly
             if checkpoint:
                 charged = max(vault.charged, found.charged)
-                checkpoint.write(Standing(state, vault.answers[:heard], charged), plan)
+                checkpoint.write(Standing(state, vault.answers[:heard], charged, account), plan)
         theta: Floats = algorithm.finish(vault, state)
         return theta
 
