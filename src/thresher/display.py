@@ -18,7 +18,7 @@ from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan, Problem
 from thresher.releases import Release
 from thresher.report.reproduction import Outcome
-from thresher.report.words import between, short
+from thresher.report.words import UNITS, between, short
 
 __all__ = [
     "out", "show_certificate", "show_coefficients", "show_experiments", "show_findings", "show_outcome", "show_plans",
@@ -102,6 +102,7 @@ def show_certificate(certificate: Certificate) -> None:
     grid = Grid("certificate", "")
     epsilon = "none" if certificate.epsilon is None else f"{certificate.epsilon:g}"
     grid.add_row("guarantee", f"({epsilon}, {certificate.delta:.3g})-DP, {certificate.adjacency}, {certificate.grade}")
+    grid.add_row("unit", UNITS[certificate.unit])
     if certificate.epsilon is None:
         grid.add_row("claimed, not guaranteed", str(certificate.claimed_epsilon))
     grid.add_row("must be trusted", certificate.trust["must be trusted"])

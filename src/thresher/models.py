@@ -170,11 +170,15 @@ class RegressorModel(RegressorMixin, LinearModel):
 
     _loss = "squared"
 
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
-        """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars, Dask) and the targets ``y``."""
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Self:
+        """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars, Dask) and the targets ``y``.
+
+        ``groups`` holds the id of each row's person, a number or text. Then all rows of a person are protected together
+        and count as one: see docs/people.md.
+        """
         with at_work(X, y) as (X, y):
             X, y = self._validate(X, numeric_target(y), unsupported)
-            return self._fit(X, y, ())
+            return self._fit(X, y, (), self._owners(groups, len(y)))
 
     @_lazy_for_dask
     def predict(self, X: Any) -> Floats:
@@ -200,12 +204,13 @@ class ClassifierModel(ClassifierMixin, LinearModel):
 
     _loss = "logistic"
 
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
-        """Fit on the rows of ``X`` and the labels ``y``."""
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Self:
+        """Fit on the rows of ``X`` and the labels ``y``; ``groups`` holds the id of each row's person, if some have
+        several rows."""
         with at_work(X, y) as (X, y):
             X, y = self._validate(X, y, unsupported)
             classes, belongs, assumptions = self._classes_in(y)
-            self._fit(X, belongs, assumptions)
+            self._fit(X, belongs, assumptions, self._owners(groups, len(y)))
         self.classes_ = classes
         return self
 

@@ -35,6 +35,9 @@ def without_values(message: str) -> str:
     message = re.sub(
         r"could not convert string to float.*", "X holds text; encode it as numbers first", message, flags=re.S
     )
+    message = re.sub(
+        r"(inconsistent numbers of samples).*", r"\1; X and y must be of the same length", message, flags=re.S
+    )
     message = re.sub(r"(Complex data not supported).*", r"\1", message, flags=re.S)
     return re.sub(r"\s*array=.*?(?=Reshape|\Z)", " ", message, flags=re.S)
 

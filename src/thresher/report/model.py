@@ -13,7 +13,7 @@ from thresher.measurements import LINEAR
 from thresher.report import page
 from thresher.report.charts import dots
 from thresher.report.spending import budget_parts, outlook_parts, released_parts
-from thresher.report.words import BOUNDS, GRADES, short, told
+from thresher.report.words import BOUNDS, GRADES, UNITS, short, told
 
 __all__ = ["model_page"]
 
@@ -44,7 +44,7 @@ def model_page(model: Any) -> str:
 
 
 def _summary(model: Any, certificate: Certificate) -> list[str]:
-    size = f"{certificate.n_samples:,} rows and {certificate.n_features:,} columns"
+    size = f"{certificate.n_samples:,} {certificate.counted} and {certificate.n_features:,} columns"
     used = f"{len(model.support_):,} of the columns" if len(model.support_) else "none of the columns"
     words = f"{_kind(model)}, fitted by {certificate.algorithm} to a table of {size}. It uses {used}. "
     words += f"{_guarantee(certificate)} Grade: {certificate.grade}; {GRADES[certificate.grade]}."
@@ -93,6 +93,8 @@ def _meaning(certificate: Certificate) -> str:
     pair = f"which of two {record}s one person has"
     if certificate.adjacency == "add-remove":
         pair = "whether one person's record is in the table or not"
+    if certificate.unit == "person":
+        pair = pair.replace(f"two {record}s", "two sets of records").replace("record is", "records are")
     return (
         f"What that means: someone who knows everything but {pair}, with even odds beforehand, and sees all that was "
         f"released, guesses right at most {right:.3g} % of the time. Without seeing anything it is 50 %."
@@ -216,6 +218,7 @@ def _foundations(certificate: Certificate) -> list[str]:
         page.facts(bounds),
         page.paragraph("Who sees what, what is taken for granted, and what it ran on:"),
         page.facts([
+            ("unit of privacy", UNITS[certificate.unit]),
             *certificate.trust.items(),
             *[("assumed", words) for words in certificate.assumptions or ("nothing beside the code",)],
             *[("note", words) for words in certificate.notes],
