@@ -153,10 +153,10 @@ class SparseEngine:
             return self._chosen(np.arange(self.dimension)).by_columns()
         return self._values, self._rows.astype(np.uint32, copy=False), self._starts
 
-    def column_sums(self, weights: Floats) -> Floats:
-        """sum_i w_i |x_ij| for each column."""
+    def column_sums(self, weights: Floats | None = None) -> Floats:
+        """sum_i w_i |x_ij| for each column; all w_i are 1 if there are none."""
         sizes = SparseEngine(np.abs(self._values), self._rows, self._starts, self._n, abs(self._constant))
-        return sizes.transposed_product(weights)
+        return sizes.transposed_product(np.ones(self._n) if weights is None else weights)
 
     def matrix(self) -> Any:
         """All columns as SciPy's CSC, sharing memory where SciPy can."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from thresher.clipping import mean_loss_sensitivity
 from thresher.releases import Release
-from thresher.vaults.rows import ROUND_OFF, Rows, margins_of
+from thresher.vaults.rows import MOST_PRESENT, ROUND_OFF, Rows, margins_of
 
 __all__ = ["Choices"]
 
@@ -55,8 +55,8 @@ class Choices(Rows):
             penalty = problem.penalty.value((theta - length * direction)[: problem.width])
             scores[at] = -self._counted(self._clipped_losses(margins, clip)).sum() / problem.n - penalty
             largest = max(largest, penalty)
-        # at most 2 n rows, or people: a public bound, since the scale that follows from it is told in the certificate
-        error = self._round_off(clip) + 4 * ROUND_OFF * (2 * clip + largest)
+        # a public bound, not how many rows there are: the scale that follows from it is told in the certificate
+        error = self._round_off(clip) + 4 * ROUND_OFF * (MOST_PRESENT * clip + largest)
         (chosen,) = self._chosen(scores, 1, release, clip, mean_loss_sensitivity(clip, problem.n), error)
         return int(chosen)
 

@@ -51,8 +51,8 @@ class Follower:
     """
 
     def __init__(
-        self, engine: Any, targets: Floats, shares: Floats, residual: Callable[[Floats], Floats], walk: Walk,
-        clip: float, scale: float,
+        self, engine: Any, targets: Floats, residual: Callable[[Floats], Floats], walk: Walk, clip: float, scale: float,
+        shares: Floats | None = None,
     ) -> None:  # fmt: skip
         problem = walk.problem
         pieces = (logistic_pieces if problem.classifies else squared_pieces)(targets, clip)
@@ -62,7 +62,10 @@ class Follower:
         if problem.intercept:
             self._shift = float(walk.polytope.entries(2 * problem.d, problem)[1][0])
         kappas = self._radius * unit, self._shift * unit
-        self._gradient = LazyGradient(engine, residual, pieces, shares, walk.scales, *kappas, clip, problem.classifies)
+        self._gradient = LazyGradient(
+            engine, residual, pieces, np.ones_like(targets) if shares is None else shares, walk.scales, *kappas, clip,
+            problem.classifies,
+        )  # fmt: skip
 
     def draw(self, uniforms: Callable[[int], Floats]) -> int:
         """The position of the next vertex."""

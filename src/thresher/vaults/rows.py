@@ -21,12 +21,13 @@ from thresher.releases import Release, ZCDPFilter
 from thresher.vaults.shares import Shares
 from thresher.vaults.vault import Vault
 
-__all__ = ["ROUND_OFF", "Rows", "clip_residuals", "margins_of", "round_off"]
+__all__ = ["MOST_PRESENT", "ROUND_OFF", "Rows", "clip_residuals", "margins_of", "round_off"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 ROUND_OFF = 2.0**-53
+MOST_PRESENT = 2  # rows, or people, times n; the estimators refuse more
 EXACTLY_SAMPLED = ("gaussian", "gumbel", "dithered binomial", "none")
 OF_SEVERAL_OUTPUTS = ("gradient", "sampled gradient", "sampled momentum", "step length")
 
@@ -238,7 +239,7 @@ def round_off(n: int, clip: float, rows_each: int = 1) -> float:
     most ``rows_each`` terms that are not 0, which together count as one: m is at most 2 n rows_each, and the sum of the
     norms 2 n clip.
     """
-    return 0.0 if math.isinf(clip) else 2 * (2 * n * rows_each + 8) * ROUND_OFF * clip
+    return 0.0 if math.isinf(clip) else MOST_PRESENT * (MOST_PRESENT * n * rows_each + 8) * ROUND_OFF * clip
 
 
 def clip_residuals(residuals: Floats, limits: Floats | float) -> Floats:
