@@ -12,6 +12,8 @@ __all__ = ["numbered"]
 
 Indices = NDArray[np.intp]
 
+LAST_WHOLE = 2.0**53  # up to here, different whole numbers are different floats
+
 
 def numbered(groups: Any, rows: int) -> Indices:
     """The number of each row's person, for ``rows`` rows. How many rows there are is private: no error tells it."""
@@ -25,6 +27,11 @@ def numbered(groups: Any, rows: int) -> Indices:
     if not all(map(_is_id, values)):
         raise ValueError(
             "groups: an id is missing, or is neither a number nor text; give every row the id of its person"
+        )
+    if any(isinstance(value, float) and abs(value) > LAST_WHOLE for value in values):
+        raise ValueError(
+            "groups: ids beyond 2^53 lose digits as floating-point numbers, so that people would be mixed up; give whole "
+            "numbers or text (in a .csv, a letter before each id)"
         )
     numbers: dict[Any, int] = {}
     owners = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.intp, rows)

@@ -97,7 +97,7 @@ class SparseEngine:
         return len(self._starts) - 1 + bool(self._constant)
 
     def mean_squares(self, n: int, weights: Floats | None = None) -> Floats:
-        squares = self.matrix().power(2)
+        squares = self.matrix().astype(np.float64, copy=False).power(2)  # single precision would add up in single, too
         if weights is not None:
             squares.data = squares.data * weights[squares.indices]
         return np.asarray(squares.sum(axis=0)).ravel() / n
