@@ -113,8 +113,8 @@ def fit(
     person: Annotated[
         str | None,
         typer.Option(
-            help="The column or array with the id of each row's person, if some have several rows: protects all rows of "
-            "a person together, not each by itself."
+            help="The column or array with the id of each row's person, if some have several rows; it is no feature. "
+            "All rows of a person are then protected together."
         ),
     ] = None,
     sparsity: Sparsity = 10,

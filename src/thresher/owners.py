@@ -17,10 +17,8 @@ LAST_WHOLE = 2.0**53  # up to here, different whole numbers are different floats
 
 def numbered(groups: Any, rows: int) -> Indices:
     """The number of each row's person, for ``rows`` rows. How many rows there are is private: no error tells it."""
-    try:
-        ids = np.asarray(groups)
-    except ValueError:  # a ragged list
-        ids = np.empty((0, 0))
+    # of a list as it is: an array would make text of 1 and of 1.0, and so two people of one
+    ids = np.asarray(groups, dtype=object if isinstance(groups, (list, tuple)) else None)
     if ids.ndim != 1 or len(ids) != rows:
         raise ValueError("groups must hold one id for each row of X: a list, array or column as long as X and y")
     values = ids.tolist()
@@ -30,8 +28,8 @@ def numbered(groups: Any, rows: int) -> Indices:
         )
     if any(isinstance(value, float) and abs(value) > LAST_WHOLE for value in values):
         raise ValueError(
-            "groups: ids beyond 2^53 lose digits as floating-point numbers, so that people would be mixed up; give whole "
-            "numbers or text (in a .csv, a letter before each id)"
+            "groups: ids beyond 2^53 lose digits as floating-point numbers, so that people would be mixed up; give "
+            "whole numbers or text (in a .csv, a letter before each id)"
         )
     numbers: dict[Any, int] = {}
     owners = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.intp, rows)

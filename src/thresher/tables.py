@@ -71,7 +71,7 @@ def _check_column(column: Any, name: str) -> None:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, the target if the file has one, column names if it has any, and the ids of the rows' people if asked for."""
+    """Rows, the target if the file has one, column names if it has any, and the ids of people if they are asked for."""
 
     X: Any
     y: NDArray[Any] | None
