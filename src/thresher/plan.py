@@ -31,7 +31,7 @@ Unit = Literal["row", "person"]
 
 MOST_ROWS_EACH = 64
 """Rows of one person that count. The average of 64 is off that of all by an eighth of their spread, which is little
-beside how people differ; and so many more terms in a sum leave its round-off far below what one person moves it."""
+beside how people differ; and up to a million people, the round-off of so many terms stays far below what one moves."""
 
 OF_ROWS_ONLY = ("perturbed minimiser", "printed gradient", "printed labels")
 """Questions whose price, or formula, is about a single row: a person with several rows has none."""
