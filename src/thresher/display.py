@@ -80,14 +80,14 @@ def show_coefficients(model: Any, truth: Any = None) -> None:
             grid.add_row(*label, f"... and {len(order) - MOST_SHOWN} more", "")
         grid.add_row(*label, "(intercept)", f"{np.ravel(model.intercept_)[k]:+.4g}")
     out.print(grid)
+    counted = model.certificate_.counted
     if known:
         out.print(
-            "Stability: the chance that a fresh run on fresh rows keeps the feature, if it is as strong as found."
+            f"Stability: the chance that a fresh run on fresh {counted} keeps the feature, if it is as strong as found."
         )
     if not len(model.support_):
-        out.print(
-            "No feature stood out of the noise: the zero model. More rows, a larger epsilon or tighter bounds help."
-        )
+        out.print("No feature stood out of the noise: the zero model.", end=" ")
+        out.print(f"More {counted}, a larger epsilon or tighter bounds help.")
 
 
 def _sure(model: Any, k: int, j: int) -> list[str]:

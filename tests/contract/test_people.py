@@ -174,6 +174,7 @@ def test_a_page_about_the_model_tells_of_people(tmp_path):
     assert f"{PEOPLE} people and {D} columns" in page
     assert "all rows of a person together count as one" in page
     assert "which of two sets of records one person has" in page
+    assert "a fresh run on fresh people" in page
     assert str(ROWS) not in page
     assert f"{ROWS:,}" not in page
 

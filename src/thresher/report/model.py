@@ -130,8 +130,9 @@ def _coefficients(model: Any) -> list[str]:
     certain = model.uncertainty_ is not None
     parts = [page.paragraph(_reading(model))]
     if not len(model.support_):
-        words = "No feature stood out of the noise: this is the zero model. More rows, a larger epsilon or tighter "
-        parts.append(page.paragraph(f"{words}bounds help."))
+        words = "No feature stood out of the noise: this is the zero model."
+        more = f"More {model.certificate_.counted}, a larger epsilon or tighter bounds help."
+        parts.append(page.paragraph(f"{words} {more}"))
     if certain:
         parts.append(page.paragraph(f"How the intervals were computed: {model.uncertainty_.method}"))
     else:
@@ -199,10 +200,11 @@ def _reading(model: Any) -> str:
     words = f"One unit more of a feature, all else equal, adds its coefficient to the {what}."
     if model.uncertainty_ is None:
         return words
+    counted = model.certificate_.counted
     return (
         f"{words} The standard error has two independent parts: the noise that was added for privacy, and that other "
-        "rows of the same kind would have given other values. Stability is the chance that a fresh run on fresh rows "
-        "would keep the feature, if it is as strong as found."
+        f"{counted} of the same kind would have given other values. Stability is the chance that a fresh run on fresh "
+        f"{counted} would keep the feature, if it is as strong as found."
     )
 
 
