@@ -99,6 +99,32 @@ def test_a_dense_model_from_the_command_line(algorithm, shown, folder, rows, tmp
     assert np.corrcoef(np.array(predicted, dtype=float), y)[0, 1] > 0.9
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+def test_people_with_several_rows_from_the_command_line(ending, rows, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    (X, y), who = rows, np.array([f"patient {at % 1100}" for at in range(3000)])
+    names = [f"gene {j}" for j in range(X.shape[1])]
+    frame = pandas.DataFrame(X, columns=names).assign(who=who, stay=y)
+    file, model = tmp_path / f"table.{ending}", tmp_path / "model.json"
+    if ending == "csv":
+        frame.to_csv(file, index=False)
+    elif ending == "parquet":
+        frame.to_parquet(file)
+    else:
+        np.savez(file, X=X, y=y, who=who)
+    target = [] if ending == "npz" else ["--target", "stay"]
+    fitted = thresher("fit", file, *target, "--person", "who", *BOUNDS, "--out", model)
+    assert fitted.exit_code == 0, fitted.stderr
+    assert "a person: all rows with one id are protected together" in fitted.stdout
+    certificate = json.loads(model.read_text())["certificate"]
+    assert (certificate["unit"], certificate["n_samples"], certificate["n_features"]) == ("person", 1100, 8)
+    assert "3000" not in fitted.stdout + model.read_text()
+    verified = thresher("verify", model)
+    assert verified.exit_code == 0
+    assert "The certificate holds." in verified.stdout
+    assert thresher("predict", model, file, "--out", tmp_path / "predictions.csv").exit_code == 0
+
+
 def test_plan_shows_every_private_algorithm_without_data():
     planned = thresher("plan", "--n", 800, "--d", 1000, "--sparsity", 10, "--epsilon", 1, "--json")
     plans = json.loads(planned.stdout)

@@ -392,3 +392,25 @@ def test_data_larger_than_memory_are_fitted_in_bounded_memory():
     assert disk["bytes"] == 320_000_000
     assert disk["peak"] - disk["before"] < disk["bytes"] / 2
     assert memory["peak"] - memory["before"] > disk["bytes"] / 2  # the measure would notice
+
+
+@pytest.mark.parametrize("algorithm", ["dp-ight", "pursuit", "output-perturbation"])
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+def test_people_with_several_rows_give_the_same_model_as_in_memory(algorithm, form, rows, client):
+    X, y = rows
+    groups = np.array([f"p{at % 110}" for at in range(N)])
+    lazy = da.from_array(groups, chunks=50) if form is np.array else groups
+    here, there = (
+        regressor(algorithm=algorithm).fit(X, y, groups=groups),
+        regressor(algorithm=algorithm).fit(parts(X, form), y, groups=lazy),
+    )
+    same_model(here, there)
+    assert (there.certificate_.unit, there.certificate_.n_samples) == ("person", 110)
+
+
+def test_people_with_several_rows_in_a_frame(rows, client):
+    X, y = rows
+    frame = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(D)]).assign(y=y, who=np.arange(N) % 110)
+    table = dd.from_pandas(frame, npartitions=4)
+    model = regressor().fit(table.drop(columns=["y", "who"]), table["y"], groups=table["who"])
+    same_model(model, regressor().fit(X, y, groups=frame["who"]))

@@ -60,6 +60,40 @@ def test_a_dense_npz_and_a_missing_array(tmp_path):
         read_table(tmp_path / "t.npz", "z")
 
 
+@pytest.mark.parametrize("ids", [["p 1", "p 2", "p 1"], ["7", "8", "7"]], ids=["text", "numbers"])
+def test_ids_of_people_are_no_feature(tmp_path, ids):
+    (tmp_path / "t.csv").write_text("a,who,y\n" + "".join(f"{at},{who},1\n" for at, who in enumerate(ids)))
+    table = read_table(tmp_path / "t.csv", "y", person="who")
+    assert table.names == ["a"]
+    assert table.X.tolist() == [[0.0], [1.0], [2.0]]
+    assert table.people[0] == table.people[2] != table.people[1]
+    assert read_table(tmp_path / "t.csv", "y", only=["a"]).people is None
+
+
+def test_ids_of_people_may_be_an_array_beside_the_rows(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.eye(2), y=np.ones(2), who=np.array(["a", "b"]))
+    assert read_table(tmp_path / "t.npz", "y", person="who").people.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match=r"--person='z' is not in t\.npz"):
+        read_table(tmp_path / "t.npz", "y", person="z")
+
+
+@pytest.mark.parametrize("person", ["z", "y"])
+def test_ids_that_are_not_there_or_are_the_target_are_refused(tmp_path, person):
+    (tmp_path / "t.csv").write_text("a,who,y\n1,2,3\n")
+    with pytest.raises(
+        ValueError, match=f"--person='{person}' is not a column beside the target; the others are a, who"
+    ):
+        read_table(tmp_path / "t.csv", "y", person=person)
+
+
+def test_files_without_columns_and_folders_have_no_ids_of_people(tmp_path):
+    (tmp_path / "t.svm").write_text("1 1:2\n")
+    with pytest.raises(ValueError, match="--person='who': svmlight has features and a target only"):
+        read_table(tmp_path / "t.svm", None, person="who")
+    with pytest.raises(ValueError, match="--person='who': a folder of parts has no people"):
+        read_table(tmp_path, None, person="who")
+
+
 def test_an_unknown_ending_lists_the_known_ones(tmp_path):
     (tmp_path / "t.xls").write_text("x")
     with pytest.raises(ValueError, match=r"t\.xls.*\.csv, \.parquet"):

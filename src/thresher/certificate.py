@@ -25,7 +25,7 @@ from thresher.clipping import (
     minimiser_sensitivity,
     report_sensitivity,
 )
-from thresher.plan import Answer, Plan
+from thresher.plan import MOST_ROWS_EACH, OF_ROWS_ONLY, Answer, Plan, Unit
 from thresher.releases import JointRelease, Release, SampledRelease, ZCDPFilter, release_from_dict
 from thresher.trust import TRUST
 
@@ -34,6 +34,12 @@ __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 Grade = Literal["proved", "conditional", "printed", "none"]
 """proved: every bound enforced, accounting sound. conditional: sound if a named assumption holds. printed: a formula
 kept as a paper prints it. none: no privacy."""
+
+PEOPLE_PROTECTED = "each person with all their records, from whoever sees the model"
+PEOPLE_NOTE = (
+    f"a person is all rows with one id: of a person with k rows each counts 1/k, and of one with more than "
+    f"{MOST_ROWS_EACH} rows so many count, drawn at random; how many rows there are is private"
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,12 @@ class Certificate:
     n_features: int
     versions: Mapping[str, str]
     ledger: Mapping[str, str] | None = None  # the entry that paid for it: data set, entry, the entry's hash
+    unit: Unit = "row"  # what is protected, and what n_samples counts
+
+    @property
+    def counted(self) -> str:
+        """What n_samples counts, in words."""
+        return "people" if self.unit == "person" else "rows"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, allow_nan=False, default=_plain)
@@ -90,11 +102,8 @@ class Certificate:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
         names = {f.name for f in fields(cls)}
-        data = {
-            "trust": dict(TRUST["central"]),
-            "ledger": None,
-            **data,
-        }  # those of before there were others, or ledgers
+        old = {"trust": dict(TRUST["central"]), "unit": "row", "ledger": None}  # what earlier versions did not write
+        data = {**old, **data}
         if set(data) != names:
             raise ValueError(f"not a certificate: fields {sorted(set(data) ^ names)} are missing or unknown")
         lists = {name: tuple(data[name]) for name in ("releases", "assumptions", "notes")}
@@ -123,7 +132,12 @@ class Certificate:
             problems += _problems_of(release, entry["answers"], self._part_of(entry))
         problems += _problems_of_filters(listed)
         if not (is_whole(self.n_samples) and self.n_samples >= 1):
-            problems.append(f"n_samples={self.n_samples!r} is not a number of rows")
+            problems.append(f"n_samples={self.n_samples!r} is not a number of {self.counted}")
+        if self.unit not in get_args(Unit):
+            problems.append(f"unit {self.unit!r} is none of {', '.join(get_args(Unit))}")
+        if self.unit == "person":
+            of_rows = {release.question for _, release, _ in listed if release.question in OF_ROWS_ONLY}
+            problems += [f"a {question} is priced for people with one row each" for question in sorted(of_rows)]
         if self.grade not in get_args(Grade):
             problems.append(f"grade {self.grade!r} is none of {', '.join(get_args(Grade))}")
         if self.epsilon is not None and self.grade == "none":
@@ -177,7 +191,9 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
     budget, problem = plan.budget, plan.problem
     cost, method = plan.cost.epsilon(budget.delta)
     sound = cost <= budget.epsilon and budget.private
-    notes = plan.notes
+    notes, trust = plan.notes, dict(TRUST[plan.trust])
+    if problem.unit == "person":
+        notes, trust["protected"] = (*notes, PEOPLE_NOTE), PEOPLE_PROTECTED
     grade: Grade = "conditional" if assumptions else "proved"
     if not budget.private:
         grade, notes = "none", (*notes, "epsilon is infinite: privacy was switched off")
@@ -189,7 +205,7 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         epsilon=budget.epsilon if sound else None,
         delta=budget.delta,
         adjacency=str(budget.adjacency),
-        trust=dict(TRUST[plan.trust]),
+        trust=trust,
         grade=grade,
         claimed_epsilon=budget.epsilon if budget.private else None,
         composition=f"epsilon={cost:.6g} at delta={budget.delta:.6g} by {method}",
@@ -202,6 +218,7 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         n_samples=problem.n,
         n_features=problem.d,
         versions=_versions(),
+        unit=problem.unit,
     )
 
 
@@ -217,12 +234,12 @@ def combine(*fits: Any) -> Certificate:
     parts = [certificate for fit in fits for certificate in _certificates(fit)]
     if not parts:
         raise ValueError("nothing to combine: give certificates, or fitted estimators that carry one")
-    for name in ("adjacency", "n_samples", "trust"):
+    for name in ("adjacency", "unit", "n_samples", "trust"):
         values = [getattr(part, name) for part in parts]
         if any(value != values[0] for value in values):
             told = [value.get("model") if name == "trust" else value for value in values]
             raise ValueError(
-                f"{name} differs: {told}; only fits on the same rows, with one adjacency and trust, add up"
+                f"{name} differs: {told}; only fits on the same rows, with one adjacency, unit and trust, add up"
             )
     releases: list[dict[str, Any]] = []
     members: list[dict[str, Any]] = []
@@ -251,6 +268,7 @@ def combine(*fits: Any) -> Certificate:
         n_samples=parts[0].n_samples,
         n_features=max(part.n_features for part in parts),
         versions=_versions(),
+        unit=parts[0].unit,
     )
 
 
@@ -342,7 +360,10 @@ def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: C
     if isinstance(release, SampledRelease) and (
         release.adjacency != certificate.adjacency or release.population != certificate.n_samples
     ):
-        problems.append(f"{release!r} is priced for other neighbours or another number of rows than the certificate's")
+        problems.append(
+            f"{release!r} is priced for other neighbours or another number of {certificate.counted} than the "
+            "certificate's"
+        )
     if isinstance(release, SampledRelease) and release.sampling != certificate.settings.get("sampling"):
         problems.append(f"{release!r} draws batches in another way than the settings say")
     if isinstance(release, JointRelease):

@@ -113,6 +113,13 @@ def fit(
     target: Annotated[
         str | None, typer.Option(help="The target's column (.csv, .parquet) or array (.npz, default y).")
     ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="The column or array with the id of each row's person, if some have several rows; it is no feature. "
+            "All rows of a person are then protected together."
+        ),
+    ] = None,
     sparsity: Sparsity = 10,
     epsilon: Epsilon = 1.0,
     delta: Delta = None,
@@ -145,7 +152,7 @@ def fit(
     check_folder(out_path)
     if report is not None:
         check_writable(report)
-    table = read_table(data, target or ("y" if data.suffix == ".npz" else None))
+    table = read_table(data, target or ("y" if data.suffix == ".npz" else None), person=person)
     if table.y is None:
         raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
     model = _estimator(
@@ -156,7 +163,7 @@ def fit(
     )  # fmt: skip
     if classes is not None:
         model.set_params(classes=labels(classes.split(",")))
-    model.fit(table.X, table.y)
+    model.fit(table.X, table.y, groups=table.people)
     if table.names is not None:
         model.feature_names_in_ = np.array(table.names, dtype=object)
     model.save(out_path)
@@ -194,7 +201,7 @@ def predict(
 
 @command
 def plan(
-    n: Annotated[int, typer.Option(help="Rows of the table.")],
+    n: Annotated[int, typer.Option(help="Rows of the table; people, for a fit with --person.")],
     d: Annotated[int, typer.Option(help="Columns of the table.")],
     sparsity: Sparsity = 10,
     epsilon: Epsilon = 1.0,

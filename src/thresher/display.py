@@ -19,7 +19,7 @@ from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan, Problem
 from thresher.releases import Release
 from thresher.report.reproduction import Outcome
-from thresher.report.words import between, short
+from thresher.report.words import UNITS, between, short
 
 __all__ = [
     "out", "show_accounts", "show_certificate", "show_coefficients", "show_experiments", "show_findings",
@@ -82,14 +82,14 @@ def show_coefficients(model: Any, truth: Any = None) -> None:
             grid.add_row(*label, f"... and {len(order) - MOST_SHOWN} more", "")
         grid.add_row(*label, "(intercept)", f"{np.ravel(model.intercept_)[k]:+.4g}")
     out.print(grid)
+    counted = model.certificate_.counted
     if known:
         out.print(
-            "Stability: the chance that a fresh run on fresh rows keeps the feature, if it is as strong as found."
+            f"Stability: the chance that a fresh run on fresh {counted} keeps the feature, if it is as strong as found."
         )
     if not len(model.support_):
-        out.print(
-            "No feature stood out of the noise: the zero model. More rows, a larger epsilon or tighter bounds help."
-        )
+        out.print("No feature stood out of the noise: the zero model.", end=" ")
+        out.print(f"More {counted}, a larger epsilon or tighter bounds help.")
 
 
 def _sure(model: Any, k: int, j: int) -> list[str]:
@@ -104,6 +104,7 @@ def show_certificate(certificate: Certificate) -> None:
     grid = Grid("certificate", "")
     epsilon = "none" if certificate.epsilon is None else f"{certificate.epsilon:g}"
     grid.add_row("guarantee", f"({epsilon}, {certificate.delta:.3g})-DP, {certificate.adjacency}, {certificate.grade}")
+    grid.add_row("unit", UNITS[certificate.unit])
     if certificate.epsilon is None:
         grid.add_row("claimed, not guaranteed", str(certificate.claimed_epsilon))
     grid.add_row("must be trusted", certificate.trust["must be trusted"])

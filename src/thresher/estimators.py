@@ -34,7 +34,7 @@ class SparseRegressor(RegressorModel):
     fit_intercept : bool
         Fit a constant as well. It is one more coordinate of every release and costs 0.8 % more noise.
     n_public : int
-        The public row count, with ``adjacency="add-remove"``.
+        The public row count (number of people, if ``fit`` takes ``groups``), with ``adjacency="add-remove"``.
     hardened : bool
         Put values and noise on an exact grid, so that the noise's floating point cannot leak.
     ledger : Ledger or its URL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from thresher.budget import Adjacency, Budget, PrivacyWarning
 from thresher.certificate import certify
 from thresher.clipping import Bounds
 from thresher.ledger import reserved
+from thresher.owners import numbered
 from thresher.partitions import Collection, Partitions, stand_in
 from thresher.plan import Plan, Problem
 from thresher.progress import progress_bar
@@ -27,6 +29,7 @@ from thresher.vaults.rows import check_samplers
 __all__ = ["PrivateFit", "warn_about"]
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 class PrivateFit(BaseEstimator):
@@ -63,7 +66,10 @@ class PrivateFit(BaseEstimator):
             setattr(self, name, value)
 
     def plan(self, n_samples: int, n_features: int) -> Plan:
-        """What would be released for data of this shape, and with what noise. Touches no data, spends nothing."""
+        """What would be released for data of this shape, and with what noise. Touches no data, spends nothing.
+
+        For a fit with ``groups``, ``n_samples`` is the number of people.
+        """
         return self._plan(n_samples, n_features, self._outputs_declared())
 
     def _plan(self, n_samples: int, n_features: int, outputs: int) -> Plan:
@@ -75,21 +81,37 @@ class PrivateFit(BaseEstimator):
             raise ValueError(f"algorithm={plan.algorithm!r} planned for another problem or budget than it was given")
         return plan
 
-    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...]) -> Self:
-        n, d = X.shape
+    def _owners(self, groups: Any, rows: int) -> Indices | None:
+        """Whose each row is, where ``groups`` makes the person the unit of privacy."""
+        if groups is None:
+            return None
+        if self._vault() is not CentralVault:
+            raise TypeError(
+                f"groups is not supported by {type(self).__name__}.fit: every row is a person's only report there; "
+                "give one row per person and drop the argument"
+            )
+        return numbered(groups, rows)
+
+    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...], owners: Indices | None = None) -> Self:
+        n, d = X.shape if owners is None else (int(owners.max()) + 1, X.shape[1])
         outputs = 1 if y.ndim == 1 else y.shape[1]
         algorithm = self._algorithm(outputs)
         plan = self._told(self._plan(n if self.n_public is None else self.n_public, d, outputs), X)
+        if owners is not None:
+            plan = replace(plan, problem=replace(plan.problem, unit="person"))
+        counted = plan.problem.counted
         adjacency = plan.budget.adjacency
         if adjacency is Adjacency.REPLACE_ONE and self.n_public is not None:
             raise ValueError(
                 f"n_public={self.n_public!r} has a meaning only with adjacency='add-remove'; leave it None"
             )
         if adjacency is Adjacency.ADD_REMOVE and self.n_public is None:
-            assumptions += (f"the number of rows, {n}, is public: it was read from the data; declare n_public instead",)
+            assumptions += (
+                f"the number of {counted}, {n}, is public: it was read from the data; declare n_public instead",
+            )
         if self.n_public is not None and not n / 2 <= self.n_public <= 2 * n:
             raise ValueError(
-                f"n_public={self.n_public!r} is not within a factor of two of the number of rows; correct it"
+                f"n_public={self.n_public!r} is not within a factor of two of the number of {counted}; correct it"
             )
         if self.random_state is not None:
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
@@ -103,7 +125,7 @@ class PrivateFit(BaseEstimator):
         questions = sum(release.times for release in plan.releases)
         with (
             progress_bar(plan.algorithm, questions, enabled=self.verbose > 0) as watch,
-            self._vault()(X, y, plan, noise, watch) as vault,
+            self._vault()(X, y, plan, noise, watch, *(() if owners is None else (owners,))) as vault,
         ):
             theta = algorithm.run(vault)
             answers = vault.answers
@@ -185,8 +207,8 @@ def warn_about(plan: Plan) -> None:
         )
     if budget.private and budget.delta >= 1 / n:
         warnings.warn(
-            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some rows in the clear "
-            "(erratum E-4); use delta=None for 1/n^2",
+            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some {plan.problem.counted} in "
+            "the clear (erratum E-4); use delta=None for 1/n^2",
             PrivacyWarning,
             stacklevel=4,
         )

@@ -53,9 +53,9 @@ class _LocalModel(LinearModel):
         finally:
             del self._largest_row
 
-    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...]) -> Any:
+    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...], owners: Any = None) -> Any:
         with self._knowing(X) if self._features_are_public else nullcontext():
-            return super()._fit(X, y, assumptions)
+            return super()._fit(X, y, assumptions, owners)
 
     def _bounds(self) -> Bounds:
         if self.feature_bound is None and self.row_bound is None and self._largest_row is not None:

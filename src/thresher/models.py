@@ -22,7 +22,7 @@ from thresher.measurements import LINEAR, Measurement
 from thresher.partitions import at_work, is_dask, lazily
 from thresher.penalties import NO_PENALTY, Penalty
 from thresher.plan import Plan, Problem
-from thresher.tables import numeric_target, reject_text
+from thresher.tables import numeric_target, reject_text, without_counts
 from thresher.uncertainty import Uncertainty
 
 __all__ = ["ClassifierModel", "LinearModel", "RegressorModel", "Target"]
@@ -149,7 +149,7 @@ class LinearModel(PrivateFit):
     def _coefficients(self) -> Floats:
         return np.atleast_2d(self.coef_)
 
-    def _validate(self, X: Any, y: Any, unsupported: dict[str, Any]) -> tuple[Any, Any]:
+    def _validate(self, X: Any, y: Any, unsupported: dict[str, Any], groups: Any) -> tuple[Any, Any]:
         if unsupported:
             name = next(iter(unsupported))
             raise TypeError(
@@ -157,7 +157,10 @@ class LinearModel(PrivateFit):
                 "than the one that is paid for; drop the argument"
             )
         reject_text(X)
-        return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)  # type: ignore[no-any-return]
+        try:
+            return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)  # type: ignore[no-any-return]
+        except ValueError as error:
+            raise ValueError(str(error) if groups is None else without_counts(str(error))) from None
 
     def _margins(self, X: Any) -> Floats:
         check_is_fitted(self, "certificate_")
@@ -172,11 +175,15 @@ class RegressorModel(RegressorMixin, LinearModel):
 
     _loss = "squared"
 
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
-        """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars, Dask) and the targets ``y``."""
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Self:
+        """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars, Dask) and the targets ``y``.
+
+        ``groups`` holds the id of each row's person, a number or text. Then all rows of a person are protected together
+        and count as one: see docs/people.md.
+        """
         with at_work(X, y) as (X, y):
-            X, y = self._validate(X, numeric_target(y), unsupported)
-            return self._fit(X, y, ())
+            X, y = self._validate(X, numeric_target(y), unsupported, groups)
+            return self._fit(X, y, (), self._owners(groups, len(y)))
 
     @_lazy_for_dask
     def predict(self, X: Any) -> Floats:
@@ -202,12 +209,13 @@ class ClassifierModel(ClassifierMixin, LinearModel):
 
     _loss = "logistic"
 
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Self:
-        """Fit on the rows of ``X`` and the labels ``y``."""
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Self:
+        """Fit on the rows of ``X`` and the labels ``y``; ``groups`` holds the id of each row's person, if some have
+        several rows."""
         with at_work(X, y) as (X, y):
-            X, y = self._validate(X, y, unsupported)
+            X, y = self._validate(X, y, unsupported, groups)
             classes, belongs, assumptions = self._classes_in(y)
-            self._fit(X, belongs, assumptions)
+            self._fit(X, belongs, assumptions, self._owners(groups, len(y)))
         self.classes_ = classes
         return self
 

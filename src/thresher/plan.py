@@ -22,9 +22,19 @@ from thresher.penalties import NO_PENALTY, Penalty
 from thresher.releases import Release, SampledRelease, ZCDPFilter, is_priced_here
 from thresher.trust import Trust
 
-__all__ = ["Answer", "Calibration", "Meter", "Plan", "Problem"]
+__all__ = ["MOST_ROWS_EACH", "Answer", "Calibration", "Meter", "Plan", "Problem", "Unit"]
 
 Calibration = Literal["proved", "printed"]
+
+Unit = Literal["row", "person"]
+"""What neighbours differ in: one row, or all rows of one person."""
+
+MOST_ROWS_EACH = 64
+"""Rows of one person that count. The average of 64 is off that of all by an eighth of their spread, which is little
+beside how people differ; and up to a million people, the round-off of so many terms stays far below what one moves."""
+
+OF_ROWS_ONLY = ("perturbed minimiser", "printed gradient", "printed labels")
+"""Questions whose price, or formula, is about a single row: a person with several rows has none."""
 
 INTERCEPT_SHARE = 1 / 8
 """The intercept's constant column, in units of the row bound: it costs sqrt(1 + 1/64) - 1 = 0.8 % more noise."""
@@ -49,6 +59,8 @@ class Problem:
     """What the target measures: the margin itself, or an increasing function of it."""
     penalty: Penalty = NO_PENALTY
     """What is added to the loss: public, so it needs no noise. Sparse algorithms have a ridge of their own instead."""
+    unit: Unit = "row"
+    """What n counts and neighbours differ in. How many rows people have is private."""
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -64,6 +76,8 @@ class Problem:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
             object.__setattr__(self, name, int(value))  # NumPy's small integers wrap around
         object.__setattr__(self, "intercept", bool(self.intercept))
+        if self.unit not in get_args(Unit):
+            raise ValueError(f"unit={self.unit!r} must be one of {', '.join(map(repr, get_args(Unit)))}")
         if (self.loss == "multinomial") != (self.outputs > 1):
             raise ValueError(f"outputs={self.outputs} with loss={self.loss!r}: several outputs are for 'multinomial'")
         if self.measurement != LINEAR and self.loss != "squared":
@@ -73,6 +87,16 @@ class Problem:
                 f"sparsity={self.sparsity} is larger than the number of columns, {self.d}; ask for at most {self.d}"
             )
         self.bounds.row_norm(self.d)  # raises if a per-column bound has the wrong length
+
+    @property
+    def counted(self) -> str:
+        """What n counts, in words."""
+        return "people" if self.unit == "person" else "rows"
+
+    @property
+    def rows_each(self) -> int:
+        """How many rows of a unit enter a sum at most."""
+        return MOST_ROWS_EACH if self.unit == "person" else 1
 
     @property
     def classifies(self) -> bool:
@@ -204,13 +228,25 @@ class Plan:
                 release.adjacency != self.budget.adjacency or release.population != self.problem.n
             ):
                 raise ValueError(
-                    f"{release!r} is priced for other neighbours or another number of rows than the plan's "
-                    f"{self.budget.adjacency} and {self.problem.n}"
+                    f"{release!r} is priced for other neighbours or another number of {self.problem.counted} than the "
+                    f"plan's {self.budget.adjacency} and {self.problem.n}"
                 )
+        if self.problem.unit == "person":
+            self._refuse_what_is_of_rows()
         if self.calibration == "proved" and self.epsilon > self.budget.epsilon:
             raise BudgetExceeded(
                 f"the planned releases cost epsilon={self.epsilon:.6g} at delta={self.budget.delta:g}, "
                 f"more than the budget's {self.budget.epsilon:g}"
+            )
+
+    def _refuse_what_is_of_rows(self) -> None:
+        what = "calibration='printed'" if self.calibration == "printed" else ""
+        for release in self.releases:
+            what = f"its {release.question}" if release.question in OF_ROWS_ONLY else what
+        if what:
+            raise ValueError(
+                f"groups: {self.algorithm!r} is out, as {what} is proved, or printed, for people with one row each; "
+                "use 'auto' or another algorithm with its default calibration, or one row per person and no groups"
             )
 
     @property

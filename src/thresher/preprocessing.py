@@ -162,22 +162,27 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> Problem:
         return Problem(n_samples, n_features, n_features, "squared", self._bounds(), intercept=False)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the ranges of the columns of ``X`` (NumPy, SciPy sparse, pandas, polars); ``y`` is ignored."""
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
+        """Learn the ranges of the columns of ``X`` (NumPy, SciPy sparse, pandas, polars); ``y`` is ignored.
+
+        ``groups`` holds the id of each row's person, if some have several rows.
+        """
         reject_text(X)
         X = self._checked(X, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
         self._refuse_to_densify(X)
-        plan = self.plan(X.shape[0] if self.n_public is None else self.n_public, X.shape[1])
+        owners = self._owners(groups, X.shape[0])
+        n, counted = (X.shape[0], "rows") if owners is None else (int(owners.max()) + 1, "people")
+        plan = self.plan(n if self.n_public is None else self.n_public, X.shape[1])
         low, high = plan.settings["quantiles"]
         tail = min(low, 1 - high) * plan.problem.n
         if plan.settings["rank_error"] > tail * (1 + 1e-9):  # the default tail is this very number, give or take an ulp
             warnings.warn(
-                f"the ends of a column's range may be off by {plan.settings['rank_error']:.0f} rows, and only "
+                f"the ends of a column's range may be off by {plan.settings['rank_error']:.0f} {counted}, and only "
                 f"{tail:.0f} lie outside: ranges may come out as wide as feature_bound. Use a larger epsilon, fewer "
                 "columns, or quantiles closer to 0.5 such as (0.25, 0.75)",
                 stacklevel=2,
             )
-        return self._fit(X, np.zeros(X.shape[0]), ())
+        return self._fit(X, np.zeros(X.shape[0]), (), owners)
 
     def transform(self, X: Any) -> Any:
         """The columns of ``X`` in [-1, 1], whatever values it holds."""

@@ -15,7 +15,7 @@ from scipy import sparse
 
 __all__ = [
     "Table", "labels", "listed", "numeric_target", "pyarrow_parquet", "read_table", "reject_missing", "reject_text",
-    "without_values",
+    "without_counts", "without_values",
 ]  # fmt: skip
 
 
@@ -37,6 +37,11 @@ def without_values(message: str) -> str:
     )
     message = re.sub(r"(Complex data not supported).*", r"\1", message, flags=re.S)
     return re.sub(r"\s*array=.*?(?=Reshape|\Z)", " ", message, flags=re.S)
+
+
+def without_counts(message: str) -> str:
+    """A message of scikit-learn without the numbers of rows it quotes, which are private where people are the unit."""
+    return re.sub(r"(inconsistent numbers of samples).*", r"\1; give a target for each row", message, flags=re.S)
 
 
 def numeric_target(y: Any) -> Any:
@@ -66,33 +71,39 @@ def _check_column(column: Any, name: str) -> None:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, the target if the file has one, and column names if it has any."""
+    """Rows, the target if the file has one, column names if it has any, and the ids of people if they are asked for."""
 
     X: Any
     y: NDArray[Any] | None
     names: list[str] | None
+    people: NDArray[Any] | None = None
 
 
-def read_table(path: str | Path, target: str | None, only: list[str] | None = None) -> Table:
+def read_table(path: str | Path, target: str | None, only: list[str] | None = None, person: str | None = None) -> Table:
     """Read ``.csv``, ``.parquet``, ``.svm``/``.libsvm`` (svmlight) or ``.npz`` (a SciPy CSR matrix with ``y``).
 
     A folder of ``.parquet`` or ``.svm`` parts is read through Dask. ``only`` names the feature columns to take, in that
-    order, from a file whose columns have names.
+    order, from a file whose columns have names. ``person`` names the column (or array of ``.npz``) with the ids of the
+    rows' people, which is no feature.
     """
     path = Path(path)
     if not path.exists():
         raise ValueError(f"DATA={str(path)!r} does not exist; give the path of a file that does")
     if path.is_dir():
+        if person is not None:
+            raise ValueError(
+                f"--person={person!r}: a folder of parts has no people; give one .csv, .parquet or .npz file"
+            )
         from thresher.folders import read_folder  # which reads its files by this function
 
         return read_folder(path, target)
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".svm": _read_svm, ".libsvm": _read_svm, ".npz": _read_npz}
     if path.suffix not in readers:
         raise ValueError(f"DATA={str(path)!r} has an unknown ending; use one of {', '.join(readers)}")
-    return readers[path.suffix](path, target, only)
+    return readers[path.suffix](path, target, only, person)
 
 
-def _read_csv(path: Path, target: str | None, only: list[str] | None) -> Table:
+def _read_csv(path: Path, target: str | None, only: list[str] | None, person: str | None) -> Table:
     with path.open(newline="", encoding="utf-8-sig") as file:
         names = next(csv.reader(file), [])
     if not names:
@@ -108,7 +119,7 @@ def _read_csv(path: Path, target: str | None, only: list[str] | None) -> Table:
             raise ValueError(f"DATA={str(path)!r}: {error}") from None
     if values.shape[1] != len(names):
         raise ValueError(f"DATA={str(path)!r}: {len(names)} column names but {values.shape[1]} columns")
-    return _split({name: values[:, j] for j, name in enumerate(names)}, target, only)
+    return _split({name: values[:, j] for j, name in enumerate(names)}, target, only, person)
 
 
 def _is_numeric(name: str) -> bool:
@@ -126,9 +137,9 @@ def _cells(path: Path, dtype: type) -> NDArray[Any]:
         return np.loadtxt(file, delimiter=",", quotechar='"', ndmin=2, dtype=dtype, comments=None)
 
 
-def _read_parquet(path: Path, target: str | None, only: list[str] | None) -> Table:
+def _read_parquet(path: Path, target: str | None, only: list[str] | None, person: str | None) -> Table:
     table = pyarrow_parquet(path).read_table(path)
-    return _split({name: table.column(name).to_numpy() for name in table.column_names}, target, only)
+    return _split({name: table.column(name).to_numpy() for name in table.column_names}, target, only, person)
 
 
 def pyarrow_parquet(path: Path) -> Any:
@@ -142,7 +153,9 @@ def pyarrow_parquet(path: Path) -> Any:
     return parquet
 
 
-def _read_svm(path: Path, target: str | None, only: list[str] | None) -> Table:
+def _read_svm(path: Path, target: str | None, only: list[str] | None, person: str | None) -> Table:
+    if person is not None:
+        raise ValueError(f"--person={person!r}: svmlight has features and a target only; use .csv, .parquet or .npz")
     from sklearn.datasets import load_svmlight_file
 
     try:
@@ -152,21 +165,26 @@ def _read_svm(path: Path, target: str | None, only: list[str] | None) -> Table:
     return Table(X, y, None)
 
 
-def _read_npz(path: Path, target: str | None, only: list[str] | None) -> Table:
+def _read_npz(path: Path, target: str | None, only: list[str] | None, person: str | None) -> Table:
     with np.load(path, allow_pickle=False) as file:
         keys = set(file.files)
-        y = None
-        if target is not None:
-            if target not in keys:
-                raise ValueError(f"--target={target!r} is not in {path.name}; it holds {', '.join(sorted(keys))}")
-            y = file[target]
+        for option, name in (("--target", target), ("--person", person)):
+            if name is not None and name not in keys:
+                raise ValueError(f"{option}={name!r} is not in {path.name}; it holds {', '.join(sorted(keys))}")
+        y, people = (None if name is None else file[name] for name in (target, person))
         if "X" in keys:
-            return Table(file["X"], y, None)
-    return Table(sparse.load_npz(path), y, None)
+            return Table(file["X"], y, None, people)
+    return Table(sparse.load_npz(path), y, None, people)
 
 
-def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str] | None) -> Table:
-    """Features and target; the target may be text (class labels), a feature may not."""
+def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str] | None, person: str | None) -> Table:
+    """Features, target and ids of people; the target may be text (class labels), ids as well, a feature may not."""
+    people = None
+    if person is not None:
+        if person not in columns or person == target:
+            others = [name for name in columns if name != target]
+            raise ValueError(f"--person={person!r} is not a column beside the target; the others are {listed(others)}")
+        people = columns.pop(person)
     y = None
     if target is not None:
         if target not in columns:
@@ -184,7 +202,7 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str]
         features.append(np.asarray(column, dtype=np.float64))
     if y is not None:
         reject_missing(y, f"y: column {target!r}", "drop those rows")
-    return Table(np.column_stack(features), y if y is None else labels(y), list(columns))
+    return Table(np.column_stack(features), y if y is None else labels(y), list(columns), people)
 
 
 def reject_missing(column: NDArray[Any], name: str, remedy: str) -> None:

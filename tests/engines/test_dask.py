@@ -85,6 +85,7 @@ def agree(engine, expected):
     same(engine.transposed_product(r), expected.transposed_product(r))
     same(engine.transposed_product(np.column_stack([r, -r])), expected.transposed_product(np.column_stack([r, -r])))
     same(engine.mean_squares(N), expected.mean_squares(N))
+    same(engine.mean_squares(N, np.abs(r)), expected.mean_squares(N, np.abs(r)))
     same(engine.gram(np.abs(r)), expected.gram(np.abs(r)))
     same(engine.row_norms(), expected.row_norms())
     labels = np.arange(N) % 3

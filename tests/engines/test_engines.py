@@ -50,6 +50,21 @@ def test_transposed_product_agrees_with_numpy(engine, matrix):
     np.testing.assert_allclose(engine.transposed_product(r), matrix.T @ r, rtol=1e-12, atol=1e-14)
 
 
+def test_sums_of_squares_and_products_agree_with_numpy(engine, matrix):
+    w = np.random.default_rng(1).random(N)
+    np.testing.assert_allclose(engine.mean_squares(7), (matrix**2).sum(axis=0) / 7, rtol=1e-12)
+    np.testing.assert_allclose(engine.mean_squares(7, w), (w @ matrix**2) / 7, rtol=1e-12)
+    np.testing.assert_allclose(engine.gram(w), (w**2 * matrix.T) @ matrix, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_squares_of_single_precision_add_up_in_double_precision(form):
+    """In single precision 2^24 + 1 is 2^24: the last of so many rows would not count, or move all the others."""
+    X = np.full((3000, 1), 0.1, dtype=np.float32)
+    engine = engine_for(clip_rows(FORMS[form](X), NO_CLIP), 0.0)
+    np.testing.assert_allclose(engine.mean_squares(1), 3000 * float(X[0, 0]) ** 2, rtol=1e-12)
+
+
 def test_row_norms_agree_with_numpy(engine, matrix):
     np.testing.assert_allclose(engine.row_norms(), np.linalg.norm(matrix, axis=1), rtol=1e-12)
 

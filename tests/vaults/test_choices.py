@@ -372,6 +372,17 @@ def test_the_record_holds_release_clip_sensitivity_and_scale(hardened, adjacency
         assert 1 - 1e-12 <= answer.scale / (release.multiplier * sensitivity) <= 1 + 1e-6
 
 
+def test_the_noise_of_a_hardened_step_does_not_tell_how_many_rows_there_are():
+    """With add-remove neighbours only the declared number is public; scales are in the certificate."""
+    scales = set()
+    for rows in (N, N + 3):
+        release = GumbelStep(1, 3.0)
+        vault = make_vault(*some_rows(rows), release, adjacency="add-remove", n=N, hardened=True)
+        vault.step_length(np.zeros(D), np.ones(D), LENGTHS, release, 0.7)
+        scales.add(vault.answers[0].scale)
+    assert len(scales) == 1
+
+
 def test_hardened_selections_cover_the_round_off_of_a_huge_offset():
     release = GumbelSelection(1, 3.0, picks=1)
     vault = make_vault(*some_rows(), release, hardened=True)

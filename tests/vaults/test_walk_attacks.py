@@ -17,6 +17,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import GumbelVertex
 from thresher.vaults import CentralVault
 from thresher.vaults.followers import Follower
+from thresher.vaults.shares import Shares
 from thresher.walk import Walk
 
 compiled_only = pytest.mark.skipif(kernels.compiled() is None, reason="the compiled loops could not be built here")
@@ -86,16 +87,20 @@ def random_case(seed):
 
 @compiled_only
 @pytest.mark.parametrize("block", range(4))
-def test_the_law_measured_without_sampling_is_that_of_the_exponential_mechanism(block):
+@pytest.mark.parametrize("people", [False, True], ids=["rows", "people"])
+def test_the_law_measured_without_sampling_is_that_of_the_exponential_mechanism(block, people):
     """After every step of walks in random settings: a column above its level's bound, a row that changed its piece
     unnoticed or a slack too small would all show as a probability that is off in its first digits."""
     for seed in range(15 * block, 15 * block + 15):
         rng, vault, ball, clip, release = random_case(seed)
-        problem, engine = vault.problem, vault._engine
+        problem, engine, shares = vault.problem, vault._engine, None
+        if people:
+            vault._shares = Shares(rng.integers(0, 1 + problem.n // 3, problem.n), NoiseSource(0))
+            shares = vault._shares.of_rows
         walk = Walk(ball, problem, steps(12))
         scale = release.multiplier * vault._mean_sensitivity(clip * ball.reach(problem))
         residual = vault._clipped_residuals(clip)
-        follower = Follower(engine, vault._targets, residual, walk, clip, scale)
+        follower = Follower(engine, vault._targets, residual, walk, clip, scale, shares)
         follower._gradient._afresh *= rng.choice([1, 1e9])  # the second: every step is followed
         for _ in range(12):
             vertex = follower.draw(rng.random)
@@ -105,7 +110,7 @@ def test_the_law_measured_without_sampling_is_that_of_the_exponential_mechanism(
             np.testing.assert_allclose(margins, engine.product(walk.theta), rtol=1e-9, atol=reach)
             gradient = engine.transposed_product(residual(margins))
             stand_ins, slacks = (np.frombuffer(part) for part in state.stand_ins())
-            assert np.all(np.abs(stand_ins - gradient) <= slacks + 1e-12 * clip * engine.column_sums())
+            assert np.all(np.abs(stand_ins - gradient) <= slacks + 1e-12 * clip * engine.column_sums(shares))
             exponents = -ball.products(gradient, problem) / (problem.n * scale)
             assert exponents[vertex] > exponents.max() - 60
             expected = np.exp(exponents - exponents.max()) / np.exp(exponents - exponents.max()).sum()

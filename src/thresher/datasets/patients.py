@@ -30,7 +30,8 @@ def diabetes130(here: Files) -> RealSet:
     about = "diabetes in 130 US hospitals: is the patient readmitted?"
     y = data["y_any"]
     return RealSet(
-        here.name, X[~test], y[~test], X[test], y[test], bounds, about, names, groups=data["patient"][~test]
+        here.name, X[~test], y[~test], X[test], y[test], bounds, about, names, groups=data["patient"][~test],
+        groups_test=data["patient"][test],
     )  # fmt: skip
 
 

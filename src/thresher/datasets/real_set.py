@@ -17,8 +17,8 @@ class RealSet:
 
     ``bounds`` holds what was known before the data was, as keyword arguments of the estimators (``row_bound``,
     ``feature_bound``, ``target_bound``, ``classes``). ``names`` are those of the columns and ``groups`` the people whom
-    the training rows belong to, where either is known. ``stand_in_for`` names the set of the papers that this one is
-    used in place of.
+    the training rows belong to (``groups_test`` those of the test rows), where either is known. ``stand_in_for`` names
+    the set of the papers that this one is used in place of.
     """
 
     name: str
@@ -31,6 +31,7 @@ class RealSet:
     names: list[str] | None = None
     groups: Any = None
     stand_in_for: str | None = None
+    groups_test: Any = None
 
     @property
     def regression(self) -> bool:

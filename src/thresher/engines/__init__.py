@@ -37,12 +37,12 @@ class Engine(Protocol):
         """The number of columns."""
         ...
 
-    def mean_squares(self, n: int) -> Floats:
-        """(1/n) sum_i x_ij^2 for each column."""
+    def mean_squares(self, n: int, weights: Floats | None = None) -> Floats:
+        """(1/n) sum_i w_i x_ij^2 for each column; all w_i are 1 if there are none."""
         ...
 
-    def gram(self, limits: Floats) -> Floats:
-        """sum_i w_i^2 x_i x_i' with w_i = min(1, limits_i); for a few columns only, the answer is dense."""
+    def gram(self, factors: Floats) -> Floats:
+        """sum_i f_i^2 x_i x_i'; for a few columns only, the answer is dense."""
         ...
 
     def row_norms(self) -> Floats:

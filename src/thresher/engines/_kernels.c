@@ -129,7 +129,7 @@ static PyObject *add_columns(PyObject *self, PyObject *args) {
 /* -- the walk ----------------------------------------------------------------------------------------------------- */
 
 enum { COLUMN_VALUES, ROW_OF, BY_COLUMN, SCALES, KNOTS, SLOPES, CONSTANTS, KEPT };
-enum { SIGNS = KEPT, OFFSETS, SLACKS, GIVEN };
+enum { SIGNS = KEPT, OFFSETS, SHARES, SLACKS, GIVEN };
 
 typedef struct {
     PyObject_HEAD
@@ -164,10 +164,11 @@ static int allocate(State *s) {
 }
 
 static void fill(State *s, const Py_buffer *given) {
-    const double *signs = given[SIGNS].buf, *offsets = given[OFFSETS].buf;
+    const double *signs = given[SIGNS].buf, *offsets = given[OFFSETS].buf, *shares = given[SHARES].buf;
     for (int64_t i = 0; i < s->n; i++) {
         s->rows[i].sign = signs[i] < 0 ? -1 : 1;
         s->rows[i].offset = offsets[i];
+        s->rows[i].share = shares[i];
         s->rows[i].due = -1;
     }
     memcpy(s->slacks, given[SLACKS].buf, (size_t)s->d * sizeof(double));
@@ -179,13 +180,13 @@ static void fill(State *s, const Py_buffer *given) {
 static int fits_together(const State *s, const Py_buffer *b) {
     return b[SCALES].len > 0 && s->pieces > 0 && count(b + SLOPES) == count(b + CONSTANTS) &&
            count(b + KNOTS) == s->pieces - 1 && count(b + OFFSETS) == s->n &&
-           count(b + SLACKS) == s->d && s->n < INT32_MAX && s->d < INT32_MAX &&
+           count(b + SHARES) == s->n && count(b + SLACKS) == s->d && s->n < INT32_MAX && s->d < INT32_MAX &&
            s->by_column[s->d] <= count(b + COLUMN_VALUES) && s->by_column[s->d] <= count(b + ROW_OF) &&
            b[ROW_OF].itemsize == 4;
 }
 
-/* Walk(values, rows, starts of columns, scales, knots, slopes, constants, signs, offsets, slacks, kappa, kappa of the
- *      constant column or a negative number, clip, logistic) */
+/* Walk(values, rows, starts of columns, scales, knots, slopes, constants, signs, offsets, shares, slacks, kappa, kappa of
+ *      the constant column or a negative number, clip, logistic) */
 static int walk_init(PyObject *object, PyObject *args, PyObject *names) {
     WalkObject *self = (WalkObject *)object;
     State *s = &self->s;
@@ -194,8 +195,8 @@ static int walk_init(PyObject *object, PyObject *args, PyObject *names) {
     double kappa, of_constant, clip;
     int logistic;
     drop(self);
-    if (!PyArg_ParseTuple(args, "OOOOOOOOOOdddp", o, o + 1, o + 2, o + 3, o + 4, o + 5, o + 6, o + 7, o + 8, o + 9,
-                          &kappa, &of_constant, &clip, &logistic))
+    if (!PyArg_ParseTuple(args, "OOOOOOOOOOOdddp", o, o + 1, o + 2, o + 3, o + 4, o + 5, o + 6, o + 7, o + 8, o + 9,
+                          o + 10, &kappa, &of_constant, &clip, &logistic))
         return -1;
     if (!open_all(o, b, GIVEN, GIVEN)) return -1;
     memcpy(self->kept, b, sizeof self->kept);

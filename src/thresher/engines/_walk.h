@@ -1,8 +1,9 @@
 /* Private Frank-Wolfe on sparse rows at the cost of what a step touches; docs/frank_wolfe.md explains and proves it.
  *
- * The iterate is S w, the margin of row i is S M_i. The residual of row i is s psi(s S M_i - o), and psi is within
- * ``slack`` of a function that is linear on pieces. With that stand-in the residual is S p_i + q_i and the gradient of
- * column j is S A_j + D_j, where A = X'p and D = X'q, for every S at which no row changes its piece. */
+ * The iterate is S w, the margin of row i is S M_i. The residual of row i is s psi(s S M_i - o) times its share, which is
+ * 1 unless its person has other rows. psi is within ``slack`` of a function that is linear on pieces. With that stand-in
+ * the residual is S p_i + q_i and the gradient of column j is S A_j + D_j, where A = X'p and D = X'q, for every S at which
+ * no row changes its piece. */
 
 #define LEVELS 64
 #define FAR 500 /* how far a bound may lie above top: weights are at most e^FAR, and their sum is finite */
@@ -15,6 +16,7 @@ typedef struct {
 
 typedef struct {
     double margin, slope, constant, offset; /* M, p, q, o */
+    double share;                           /* what the row counts */
     int32_t sign, piece;                    /* s, and where psi is read */
     int32_t due, next, previous;            /* the step at which the piece ends, and a list of the rows due then */
     int32_t length;
@@ -169,13 +171,13 @@ static void find_piece(State *s, int64_t i) {
     double u = argument_of(s, row, s->scale);
     while (row->piece > 0 && u < s->knots[row->piece - 1]) row->piece--;
     while (row->piece < s->pieces - 1 && u > s->knots[row->piece]) row->piece++;
-    row->slope = s->slopes[row->piece] * row->margin;
-    row->constant = row->sign * (s->constants[row->piece] - s->slopes[row->piece] * row->offset);
+    row->slope = row->share * (s->slopes[row->piece] * row->margin);
+    row->constant = row->share * (row->sign * (s->constants[row->piece] - s->slopes[row->piece] * row->offset));
 }
 
 /* the residual itself */
 static double residual_of(const State *s, const Row *row) {
     double u = argument_of(s, row, s->scale);
     double psi = s->logistic ? 1 / (1 + exp(-u)) : u;
-    return row->sign * (psi > s->clip ? s->clip : psi < -s->clip ? -s->clip : psi);
+    return row->share * (row->sign * (psi > s->clip ? s->clip : psi < -s->clip ? -s->clip : psi));
 }

@@ -70,11 +70,13 @@ class DaskEngine:
     def dimension(self) -> int:
         return self._dimension
 
-    def mean_squares(self, n: int) -> Floats:
-        return self._summed(_mean_squares, n, size=self._dimension)
+    def mean_squares(self, n: int, weights: Floats | None = None) -> Floats:
+        if weights is None:
+            return self._summed(_mean_squares, n, size=self._dimension)
+        return self._summed(_weighted_squares, n, rows=weights, size=self._dimension)
 
-    def gram(self, limits: Floats) -> Floats:
-        return self._summed(_gram, rows=limits, size=self._dimension**2)
+    def gram(self, factors: Floats) -> Floats:
+        return self._summed(_gram, rows=factors, size=self._dimension**2)
 
     def row_norms(self) -> Floats:
         norms: Floats = self._stacked(_row_norms)
@@ -199,8 +201,12 @@ def _mean_squares(engine: Engine, n: int) -> Floats:
     return engine.mean_squares(n)
 
 
-def _gram(engine: Engine, limits: Floats) -> Floats:
-    return engine.gram(limits)
+def _weighted_squares(engine: Engine, weights: Floats, n: int) -> Floats:
+    return engine.mean_squares(n, weights)
+
+
+def _gram(engine: Engine, factors: Floats) -> Floats:
+    return engine.gram(factors)
 
 
 def _row_norms(engine: Engine) -> Floats:

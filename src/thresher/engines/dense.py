@@ -53,12 +53,15 @@ class DenseEngine:
     def dimension(self) -> int:
         return int(self.X.shape[1])
 
-    def mean_squares(self, n: int) -> Floats:
-        squares: Floats = np.einsum("ij,ij->j", self.X, self.X, dtype=np.float64) / n
+    def mean_squares(self, n: int, weights: Floats | None = None) -> Floats:
+        if weights is None:
+            squares: Floats = np.einsum("ij,ij->j", self.X, self.X, dtype=np.float64) / n
+        else:
+            squares = np.einsum("i,ij,ij->j", weights, self.X, self.X, dtype=np.float64) / n
         return squares
 
-    def gram(self, limits: Floats) -> Floats:
-        scaled: Floats = self.X * np.minimum(1.0, limits)[:, None]
+    def gram(self, factors: Floats) -> Floats:
+        scaled: Floats = self.X * factors[:, None]
         return scaled.T @ scaled
 
     def row_norms(self) -> Floats:

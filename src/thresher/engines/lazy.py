@@ -67,16 +67,19 @@ def is_walkable(engine: object) -> bool:
 
 
 class LazyGradient:
-    """X' r along a walk, and columns drawn with weight 2 cosh(kappa |gradient|) and the sign that goes with it."""
+    """X' r along a walk, and columns drawn with weight 2 cosh(kappa |gradient|) and the sign that goes with it.
+
+    A row's part in X' r is times its ``shares``, which ``residual`` has in it already.
+    """
 
     def __init__(
-        self, engine: SparseEngine, residual: Callable[[Floats], Floats], pieces: Pieces, scales: Floats,
-        kappa: float, kappa_of_constant: float, clip: float, logistic: bool,
+        self, engine: SparseEngine, residual: Callable[[Floats], Floats], pieces: Pieces, shares: Floats,
+        scales: Floats, kappa: float, kappa_of_constant: float, clip: float, logistic: bool,
     ) -> None:  # fmt: skip
         self._engine, self._residual = engine, residual
         largest = pieces.off + DRIFT * (clip + float(np.max(np.abs(pieces.offsets), initial=0.0)))
-        slacks = largest * engine.column_sums()
-        table = pieces.knots, pieces.slopes, pieces.constants, pieces.signs, pieces.offsets
+        slacks = largest * engine.column_sums(shares)
+        table = pieces.knots, pieces.slopes, pieces.constants, pieces.signs, pieces.offsets, shares
         self._walk = compiled().Walk(
             *engine.by_columns(), scales, *table, slacks, kappa, kappa_of_constant, clip, logistic
         )

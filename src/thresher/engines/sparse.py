@@ -96,12 +96,15 @@ class SparseEngine:
     def dimension(self) -> int:
         return len(self._starts) - 1 + bool(self._constant)
 
-    def mean_squares(self, n: int) -> Floats:
-        return np.asarray(self.matrix().power(2).sum(axis=0)).ravel() / n
+    def mean_squares(self, n: int, weights: Floats | None = None) -> Floats:
+        squares = self.matrix().astype(np.float64, copy=False).power(2)  # single precision would add up in single, too
+        if weights is not None:
+            squares.data = squares.data * weights[squares.indices]
+        return np.asarray(squares.sum(axis=0)).ravel() / n
 
-    def gram(self, limits: Floats) -> Floats:
+    def gram(self, factors: Floats) -> Floats:
         scaled = self.matrix()
-        scaled.data = scaled.data * np.minimum(1.0, limits)[scaled.indices]
+        scaled.data = scaled.data * factors[scaled.indices]
         return np.asarray((scaled.T @ scaled).toarray())
 
     def row_norms(self) -> Floats:
@@ -150,10 +153,10 @@ class SparseEngine:
             return self._chosen(np.arange(self.dimension)).by_columns()
         return self._values, self._rows.astype(np.uint32, copy=False), self._starts
 
-    def column_sums(self) -> Floats:
-        """sum_i |x_ij| for each column."""
+    def column_sums(self, weights: Floats | None = None) -> Floats:
+        """sum_i w_i |x_ij| for each column; all w_i are 1 if there are none."""
         sizes = SparseEngine(np.abs(self._values), self._rows, self._starts, self._n, abs(self._constant))
-        return sizes.transposed_product(np.ones(self._n))
+        return sizes.transposed_product(np.ones(self._n) if weights is None else weights)
 
     def matrix(self) -> Any:
         """All columns as SciPy's CSC, sharing memory where SciPy can."""

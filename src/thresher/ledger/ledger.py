@@ -172,7 +172,7 @@ class Ledger:
 
         ``rows`` are recognised, and refused if they were spent on under another name.
         """
-        cost, adjacency, unit = plan.cost, plan.budget.adjacency, getattr(plan.problem, "unit", "row")
+        cost, adjacency, unit = plan.cost, plan.budget.adjacency, plan.problem.unit
         spending = {
             "kind": "reserve", "id": uuid.uuid4().hex, "dataset": dataset, "analyst": self.analyst,
             "algorithm": plan.algorithm, "releases": [release.to_dict() for release in plan.releases],

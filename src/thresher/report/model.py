@@ -13,7 +13,7 @@ from thresher.measurements import LINEAR
 from thresher.report import page
 from thresher.report.charts import dots
 from thresher.report.spending import budget_parts, outlook_parts, released_parts
-from thresher.report.words import BOUNDS, GRADES, short, told
+from thresher.report.words import BOUNDS, GRADES, UNITS, short, told
 
 __all__ = ["model_page"]
 
@@ -44,7 +44,7 @@ def model_page(model: Any) -> str:
 
 
 def _summary(model: Any, certificate: Certificate) -> list[str]:
-    size = f"{certificate.n_samples:,} rows and {certificate.n_features:,} columns"
+    size = f"{certificate.n_samples:,} {certificate.counted} and {certificate.n_features:,} columns"
     used = f"{len(model.support_):,} of the columns" if len(model.support_) else "none of the columns"
     words = f"{_kind(model)}, fitted by {certificate.algorithm} to a table of {size}. It uses {used}. "
     words += f"{_guarantee(certificate)} Grade: {certificate.grade}; {GRADES[certificate.grade]}."
@@ -93,6 +93,8 @@ def _meaning(certificate: Certificate) -> str:
     pair = f"which of two {record}s one person has"
     if certificate.adjacency == "add-remove":
         pair = "whether one person's record is in the table or not"
+    if certificate.unit == "person":
+        pair = pair.replace(f"two {record}s", "two sets of records").replace("record is", "records are")
     return (
         f"What that means: someone who knows everything but {pair}, with even odds beforehand, and sees all that was "
         f"released, guesses right at most {right:.3g} % of the time. Without seeing anything it is 50 %."
@@ -128,8 +130,9 @@ def _coefficients(model: Any) -> list[str]:
     certain = model.uncertainty_ is not None
     parts = [page.paragraph(_reading(model))]
     if not len(model.support_):
-        words = "No feature stood out of the noise: this is the zero model. More rows, a larger epsilon or tighter "
-        parts.append(page.paragraph(f"{words}bounds help."))
+        words = "No feature stood out of the noise: this is the zero model."
+        more = f"More {model.certificate_.counted}, a larger epsilon or tighter bounds help."
+        parts.append(page.paragraph(f"{words} {more}"))
     if certain:
         parts.append(page.paragraph(f"How the intervals were computed: {model.uncertainty_.method}"))
     else:
@@ -197,10 +200,11 @@ def _reading(model: Any) -> str:
     words = f"One unit more of a feature, all else equal, adds its coefficient to the {what}."
     if model.uncertainty_ is None:
         return words
+    counted = model.certificate_.counted
     return (
         f"{words} The standard error has two independent parts: the noise that was added for privacy, and that other "
-        "rows of the same kind would have given other values. Stability is the chance that a fresh run on fresh rows "
-        "would keep the feature, if it is as strong as found."
+        f"{counted} of the same kind would have given other values. Stability is the chance that a fresh run on fresh "
+        f"{counted} would keep the feature, if it is as strong as found."
     )
 
 
@@ -216,6 +220,7 @@ def _foundations(certificate: Certificate) -> list[str]:
         page.facts(bounds),
         page.paragraph("Who sees what, what is taken for granted, and what it ran on:"),
         page.facts([
+            ("unit of privacy", UNITS[certificate.unit]),
             *certificate.trust.items(),
             *[("assumed", words) for words in certificate.assumptions or ("nothing beside the code",)],
             *[("note", words) for words in certificate.notes],

@@ -17,7 +17,7 @@ from thresher.outlook import noise_over_signal, relative_noise
 from thresher.releases import Release, ZCDPFilter, release_from_dict
 from thresher.report import page
 from thresher.report.charts import bars, draw
-from thresher.report.words import QUESTIONS, between
+from thresher.report.words import asked, between
 
 __all__ = ["budget_parts", "outlook_parts", "released_parts"]
 
@@ -45,11 +45,15 @@ class _Kind:
 def released_parts(certificate: Certificate) -> list[str]:
     kinds, cap = _kinds(certificate)
     total = math.fsum(kind.rho for kind in kinds.values()) if cap is None else cap
+    clipped = "what one row can contribute was clipped"
+    if certificate.unit == "person":
+        clipped += ", and all rows of a person together count as one"
     words = (
-        "All that ever left the rows. Before each answer, what one row can contribute was clipped; sensitivity is how "
-        "far one person can then move the answer, and the noise is scaled to that."
+        f"All that ever left the rows. Before each answer, {clipped}; sensitivity is how far one person can then move "
+        "the answer, and the noise is scaled to that."
     )
-    parts = [page.paragraph(words), page.facts(map(_asked, kinds.values())), _kinds_table(kinds)]
+    facts = [_asked(kind, certificate.unit) for kind in kinds.values()]
+    parts = [page.paragraph(words), page.facts(facts), _kinds_table(kinds)]
     if cap is not None:
         parts.append(page.paragraph(f"Questions were chosen while running, within a cap of rho = {cap:.3g} in zCDP."))
     if not math.isfinite(total):
@@ -78,12 +82,12 @@ def _kinds(certificate: Certificate) -> tuple[dict[str, _Kind], float | None]:
     return kinds, math.fsum(caps) if caps else None
 
 
-def _asked(kind: _Kind) -> tuple[str, str]:
+def _asked(kind: _Kind, unit: str) -> tuple[str, str]:
     question = kind.releases[0].question
     given = sum(answer["count"] for answer in kind.answers)
     paid = sum(release.times for release in kind.releases)
     count = f"{given:,} of {paid:,} answers" if given < paid else f"{given:,} answer{'s' if given > 1 else ''}"
-    return question, f"{count}, {kind.releases[0].noise} noise: {QUESTIONS.get(question, question)}"
+    return question, f"{count}, {kind.releases[0].noise} noise: {asked(question, unit)}"
 
 
 def _kinds_table(kinds: dict[str, _Kind]) -> str:
@@ -162,7 +166,7 @@ def outlook_parts(model: Any) -> list[str]:
 
 
 PREDICTED = (
-    "A prediction, not a measurement: from public facts (rows, columns, bounds, epsilon) and values that were released "
+    "A prediction, not a measurement: from public facts (size, bounds, epsilon) and values that were released "
     "anyway. It costs nothing. The same answers are taken to be asked with the noise that another epsilon needs at the "
     "same delta."
 )

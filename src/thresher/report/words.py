@@ -6,13 +6,18 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["BOUNDS", "GRADES", "QUESTIONS", "between", "short", "told"]
+__all__ = ["BOUNDS", "GRADES", "QUESTIONS", "UNITS", "asked", "between", "short", "told"]
 
 GRADES = {
     "proved": "every bound is enforced by the code and the accounting is sound",
     "conditional": "the accounting is sound if the assumptions listed below hold",
     "printed": "a formula is used as a paper prints it, which is for reproduction only",
     "none": "privacy was switched off",
+}
+
+UNITS = {
+    "row": "a row: of a person with several rows each is protected by itself, not all together",
+    "person": "a person: all rows with one id are protected together",
 }
 
 BOUNDS = {
@@ -44,6 +49,14 @@ QUESTIONS = {
     "printed gradient": "in which direction the coefficients should move, with noise as printed",
     "printed labels": "what a model of the rows predicts for public rows, with noise as printed",
 }
+
+
+def asked(question: str, unit: str) -> str:
+    """What a question asks, in words; of people where rows are not the unit."""
+    words = QUESTIONS.get(question, question)
+    if unit == "row":
+        return words
+    return words.replace("random batch of rows", "random batch of people").replace("blocks of rows", "blocks of people")
 
 
 def between(values: Iterable[Any]) -> str:

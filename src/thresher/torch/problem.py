@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.budget import is_whole
+from thresher.plan import Unit
 
 __all__ = ["ModuleProblem"]
 
@@ -28,6 +29,9 @@ class ModuleProblem:
 
     outputs: ClassVar[int] = 1
     """To an algorithm the parameters are one vector, whatever the module predicts."""
+
+    unit: ClassVar[Unit] = "row"
+    counted: ClassVar[str] = "examples"
 
     def __post_init__(self) -> None:
         if not is_whole(self.n) or self.n < 1:

@@ -44,8 +44,9 @@ class Averages(Rows):
         self._check_support(columns)
         clip = math.sqrt(len(columns)) / 2  # of a row's squares minus 1/2, each within [-1/2, 1/2]
         engine = self._charge("moments", release, clip, self.problem.origin())
-        squares = engine.columns(columns).mean_squares(self.problem.n) / self.problem.entry_bounds[columns] ** 2
-        return self._noised_average(squares - len(self._targets) / (2 * self.problem.n), release, clip) + 0.5
+        shares = None if self._shares is None else self._shares.of_rows
+        squares = engine.columns(columns).mean_squares(self.problem.n, shares) / self.problem.entry_bounds[columns] ** 2
+        return self._noised_average(squares - self._present / (2 * self.problem.n), release, clip) + 0.5
 
     def gram(self, support: Indices, release: Release, norm: float) -> Floats:
         """(1/n) sum_i x_i x_i' + noise over the columns in ``support`` in units, rows scaled to l2 norm ``norm``."""
@@ -53,7 +54,10 @@ class Averages(Rows):
         self._check_support(support)
         engine = self._charge("gram", release, clip, self.problem.origin())
         columns, _, norms = self._restricted(engine, support)
-        matrix = columns.gram(self._limits_of(norms, float(norm))) / self.problem.n
+        factors = np.minimum(1.0, self._limits_of(norms, float(norm)))
+        if self._shares is not None:
+            factors *= np.sqrt(self._shares.of_rows)
+        matrix = columns.gram(factors) / self.problem.n
         at = np.triu_indices(len(support))
         weights = np.where(at[0] == at[1], 1.0, math.sqrt(2))  # off the diagonal an entry stands for two
         sensitivity = gram_sensitivity(clip, self.problem.n, self._plan.budget.adjacency)

@@ -70,11 +70,14 @@ class Batches(Rows):
         return momentum_clip(clip, difference_clip, momentum)
 
     def _drawn(self, release: SampledRelease) -> Indices:
-        """The rows of a batch. How many of them there are is public if their number is fixed, and as planned."""
-        count = len(self._targets)
+        """The rows of a batch, or of the people in it. How many there are is public if their number is fixed, and as
+        planned."""
+        count = self._present
         if release.sampling == "fixed" and count != release.population:
-            raise ValueError(f"{release!r} draws from {release.population} rows, not from {count}; plan for these")
-        return self._noise.batch(count, release.rate, release.sampling)
+            counted = self.problem.counted
+            raise ValueError(f"{release!r} draws from {release.population} {counted}, not from {count}; plan for these")
+        drawn = self._noise.batch(count, release.rate, release.sampling)
+        return drawn if self._shares is None else self._shares.rows_of(drawn)
 
     def _batch(self, rows: Indices) -> Batch:
         by_rows: ByRows = self._known("by rows", None, self._open().by_rows)
@@ -100,4 +103,7 @@ class Batches(Rows):
 
     def _batch_sum(self, residuals: Residuals, rows: Indices) -> Floats:
         batch = self._batch(rows)
-        return self.problem.stacked(batch.transposed_product(residuals(batch, rows)))
+        parts = residuals(batch, rows)
+        if self._shares is not None:
+            parts *= self._shares.of_rows[rows] if parts.ndim == 1 else self._shares.of_rows[rows, None]
+        return self.problem.stacked(batch.transposed_product(parts))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresher.clipping import mean_loss_sensitivity
 from thresher.releases import Release
-from thresher.vaults.rows import ROUND_OFF, Rows, margins_of
+from thresher.vaults.rows import MOST_PRESENT, ROUND_OFF, Rows, margins_of
 
 __all__ = ["Choices"]
 
@@ -53,10 +53,10 @@ class Choices(Rows):
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = start - length * slope
             penalty = problem.penalty.value((theta - length * direction)[: problem.width])
-            scores[at] = -self._clipped_losses(margins, clip).sum() / problem.n - penalty
+            scores[at] = -self._counted(self._clipped_losses(margins, clip)).sum() / problem.n - penalty
             largest = max(largest, penalty)
-        # a public bound, at most 2 n rows: the scale that follows from it is told in the certificate
-        error = self._round_off(clip) + 4 * ROUND_OFF * (clip * len(self._targets) / problem.n + largest)
+        # a public bound, not how many rows there are: the scale that follows from it is told in the certificate
+        error = self._round_off(clip) + 4 * ROUND_OFF * (MOST_PRESENT * clip + largest)
         (chosen,) = self._chosen(scores, 1, release, clip, mean_loss_sensitivity(clip, problem.n), error)
         return int(chosen)
 
@@ -71,6 +71,8 @@ class Choices(Rows):
         theta: Floats, release: Release, support: Indices | None = None,
     ) -> float:  # fmt: skip
         """The public level that about ``q`` n rows do not exceed, by |r_i|, |r_i| ||x_i||_2, ||x_i||_2 or y_i.
+
+        A person's rows count as one together: each moves a rank by its share.
 
         Norms are those of the columns in ``support`` in the problem's units, or of the whole row.
         """
@@ -97,11 +99,20 @@ class Choices(Rows):
 
     def _level(self, values: Floats, q: float, levels: Floats, release: Release) -> float:
         levels = np.sort(levels)
-        upto = np.searchsorted(np.sort(values), levels, side="right")
+        upto = self._ranks(values, levels)
         before = np.concatenate([[0], upto[:-1]])
         # how far the rank q n lies outside (before, upto]: zero for the level whose cell holds the quantile, even where
         # many rows have the same value and no level splits them
         scores = -np.maximum(np.maximum(q * self.problem.n - upto, before - q * self.problem.n), 0.0)
         error = 4 * ROUND_OFF * self.problem.n
+        if self._shares is not None:  # sums of fractions are rounded, numbers of rows are not
+            error += self._round_off(1.0) * self.problem.n
         (at,) = self._chosen(scores, 1, release, 1.0, 1.0, error)
         return float(levels[at])
+
+    def _ranks(self, values: Floats, levels: Floats) -> NDArray[Any]:
+        """How many rows, or parts of people, do not exceed each level; what is not a number exceeds all."""
+        if self._shares is None:
+            return np.searchsorted(np.sort(values), levels, side="right")
+        first = np.searchsorted(levels, values)  # the first level that a value does not exceed
+        return np.cumsum(np.bincount(first, self._shares.of_rows, len(levels) + 1))[:-1]

@@ -46,13 +46,14 @@ def can_follow(
 class Follower:
     """Stands where a public walk over the l1 ball stands, and draws the next vertex.
 
-    The weight of the vertex +-c e_j is exp(-+ kappa_j g_j), g the sum of the rows' gradients and kappa_j = c / (n
-    scale): a column of weight 2 cosh(kappa_j g_j) and a sign.
+    The weight of the vertex +-c e_j is exp(-+ kappa_j g_j), g the sum of the rows' gradients, each times what the row
+    counts, and kappa_j = c / (n scale): a column of weight 2 cosh(kappa_j g_j) and a sign. ``residual`` counts already.
     """
 
     def __init__(
-        self, engine: Any, targets: Floats, residual: Callable[[Floats], Floats], walk: Walk, clip: float, scale: float
-    ) -> None:
+        self, engine: Any, targets: Floats, residual: Callable[[Floats], Floats], walk: Walk, clip: float, scale: float,
+        shares: Floats | None = None,
+    ) -> None:  # fmt: skip
         problem = walk.problem
         pieces = (logistic_pieces if problem.classifies else squared_pieces)(targets, clip)
         unit = 1 / (problem.n * scale)
@@ -61,7 +62,10 @@ class Follower:
         if problem.intercept:
             self._shift = float(walk.polytope.entries(2 * problem.d, problem)[1][0])
         kappas = self._radius * unit, self._shift * unit
-        self._gradient = LazyGradient(engine, residual, pieces, walk.scales, *kappas, clip, problem.classifies)
+        self._gradient = LazyGradient(
+            engine, residual, pieces, np.ones_like(targets) if shares is None else shares, walk.scales, *kappas, clip,
+            problem.classifies,
+        )  # fmt: skip
 
     def draw(self, uniforms: Callable[[int], Floats]) -> int:
         """The position of the next vertex."""

@@ -37,9 +37,9 @@ class Minimisers(Rows):
         """The minimiser over the columns of ``engine``, whose rows have l2 norm at most ``row_norm``, and how far it
         can be from that of a neighbour. ``l1`` adds sum_j l1_j |theta_j| to the objective, the same for both.
         """
-        tolerance = _tolerance(self.problem.n, clip)
+        tolerance = _tolerance(self.problem, clip)
         objective = self._objective(engine, limits, ridge)
-        smoothness = self.problem.curvature * row_norm**2 * len(self._targets) / self.problem.n + ridge
+        smoothness = self.problem.curvature * row_norm**2 * self._present / self.problem.n + ridge
         theta = minimise_strongly_convex(objective, np.zeros(engine.dimension), ridge, smoothness, tolerance, l1)
         adjacency = self._plan.budget.adjacency
         return theta, stability(self.problem, adjacency, engine.dimension, clip, ridge, row_norm)
@@ -51,7 +51,8 @@ class Minimisers(Rows):
 
         def objective(theta: Floats) -> tuple[float, Floats]:
             margins = margins_of(engine, theta)
-            value = float(self._loss.clipped_value(margins, self._targets, limits).sum()) / self.problem.n
+            losses = self._counted(self._loss.clipped_value(margins, self._targets, limits))
+            value = float(losses.sum()) / self.problem.n
             gradient = self._mean_gradient(engine, margins, limits) + ridge * theta + tilt
             return value + ridge / 2 * float(theta @ theta) + float(np.sum(tilt * theta)), gradient
 
@@ -69,13 +70,14 @@ def stability(problem: Problem, adjacency: Adjacency, size: int, clip: float, ri
     """How far a certified minimiser over ``size`` columns can be from that of a neighbour: public numbers only, since
     the noise must not depend on how many rows there are.
 
-    A margin is off by at most d u ||x|| ||theta||; ||theta|| <= 2 clip / ridge at a minimiser over at most 2 n rows.
+    A margin is off by at most d u ||x|| ||theta||; ||theta|| <= 2 clip / ridge at a minimiser over at most 2 n rows, or
+    people.
     """
     margins_off = 4 * size * ROUND_OFF * problem.curvature * row_norm**2 * clip / ridge
-    certified = _tolerance(problem.n, clip) + round_off(problem.n, clip) + margins_off
+    certified = _tolerance(problem, clip) + round_off(problem.n, clip, problem.rows_each) + margins_off
     return minimiser_sensitivity(clip, problem.n, adjacency, ridge, certified)
 
 
-def _tolerance(n: int, clip: float) -> float:
+def _tolerance(problem: Problem, clip: float) -> float:
     """Of the gradient at a minimiser: 1 % more noise, and reachable in floating point."""
-    return 0.01 * clip / n + 4 * round_off(n, clip)
+    return 0.01 * clip / problem.n + 4 * round_off(problem.n, clip, problem.rows_each)

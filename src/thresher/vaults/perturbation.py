@@ -11,7 +11,7 @@ from thresher.plan import Problem
 from thresher.releases import Release
 from thresher.vaults.minimise import minimise_strongly_convex
 from thresher.vaults.minimisers import Minimisers, check_ridge
-from thresher.vaults.rows import ROUND_OFF
+from thresher.vaults.rows import MOST_PRESENT, ROUND_OFF
 
 __all__ = ["Perturbation", "curvature_ratio"]
 
@@ -20,7 +20,6 @@ Indices = NDArray[np.intp]
 
 PRECISION = 1e-5  # of the gradient at the minimiser, over clip / n: how far from it the search may stop
 LARGEST_DRAW = 40.0  # standard deviations; a floating-point normal never reaches it, an exact one with chance e^-800
-MOST_ROWS = 2  # times n; the estimators refuse more
 
 
 class Perturbation(Minimisers):
@@ -72,8 +71,8 @@ class Perturbation(Minimisers):
         off by at most size u ||x|| ||phi||, and each of the three terms of the gradient by its own rounding.
         """
         size, row_norm = len(support), _row_norm(self.problem, support)
-        steepest = MOST_ROWS * clip + LARGEST_DRAW * scale * math.sqrt(size)
-        margins = MOST_ROWS * size * self.problem.curvature * row_norm**2 / ridge
+        steepest = MOST_PRESENT * clip + LARGEST_DRAW * scale * math.sqrt(size)
+        margins = MOST_PRESENT * size * self.problem.curvature * row_norm**2 / ridge
         off = self._round_off(clip) + 4 * ROUND_OFF * (margins + 2) * steepest
         return PRECISION * clip / self.problem.n + 4 * off, off
 

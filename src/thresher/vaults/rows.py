@@ -15,17 +15,19 @@ from thresher.clipping import clip_rows, clip_targets, gradient_sensitivity, res
 from thresher.engines import Engine, engine_for
 from thresher.losses import loss_of
 from thresher.partitions import applied
-from thresher.plan import Plan
+from thresher.plan import OF_ROWS_ONLY, Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import Release, ZCDPFilter
+from thresher.vaults.shares import Shares
 from thresher.vaults.vault import Vault
 
-__all__ = ["ROUND_OFF", "Rows", "check_samplers", "clip_residuals", "margins_of", "round_off"]
+__all__ = ["MOST_PRESENT", "ROUND_OFF", "Rows", "check_samplers", "clip_residuals", "margins_of", "round_off"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 ROUND_OFF = 2.0**-53
+MOST_PRESENT = 2  # rows, or people, times n; the estimators refuse more
 EXACTLY_SAMPLED = ("gaussian", "gumbel", "dithered binomial", "none")
 OF_SEVERAL_OUTPUTS = ("gradient", "sampled gradient", "sampled momentum", "step length")
 
@@ -39,12 +41,22 @@ class Restricted(NamedTuple):
 
 
 class Rows(Vault):
-    """Clipped rows and targets, the meter, the noise; questions are added by the classes that inherit from it."""
+    """Clipped rows and targets, the meter, the noise; questions are added by the classes that inherit from it.
+
+    ``owners`` says whose each row is, where the unit of privacy is a person.
+    """
+
+    _shares: Shares | None = None  # every row counts 1
 
     def __init__(
-        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
-    ) -> None:
+        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None,
+        owners: Indices | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(plan, noise, watch)
+        if (owners is None) != (self.problem.unit == "row"):
+            raise ValueError(
+                f"owners must be given where the unit is a person, and only there; it is {plan.problem.unit!r}"
+            )
         check_samplers(plan, noise)
         self._views: list[Self] = []
         self._loss = loss_of(self.problem.loss, self.problem.measurement)
@@ -53,6 +65,8 @@ class Rows(Vault):
             rows = applied(sparse.csc_array, rows)
         self._engine: Engine | None = engine_for(rows, self.problem.intercept_column)
         self._targets = targets - self.problem.target_centre
+        if owners is not None:
+            self._shares = Shares(owners, noise)
         self._memory: dict[str, tuple[Any, Any]] = {}
 
     def one_against_rest(self, output: int, plan: Plan) -> Self:
@@ -76,6 +90,7 @@ class Rows(Vault):
             view.close()
         self._engine = None
         self._targets = np.empty(0)
+        self._shares = None
         self._memory.clear()
 
     # -- for the questions --------------------------------------------------------------------------------------
@@ -85,6 +100,8 @@ class Rows(Vault):
         engine = self._open()
         self._check_question(release, clip, theta)
         check_sampler(release, self._plan, self._noise)
+        if self.problem.unit == "person" and question in OF_ROWS_ONLY:
+            raise ValueError(f"a {question} is for people with one row each; ask another question")
         if self.problem.outputs > 1 and question not in OF_SEVERAL_OUTPUTS:
             raise ValueError(f"a {question} is answered for one output at a time; ask one_against_rest(k) instead")
         self._meter.charge(release, question)
@@ -93,6 +110,15 @@ class Rows(Vault):
     def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
         """Rows and targets as the public bounds let them in."""
         return applied(clip_rows, X, self.problem.bounds), clip_targets(y, self.problem.bounds)
+
+    @property
+    def _present(self) -> int:
+        """How many rows, or people, there are; n is what is public about that."""
+        return len(self._targets) if self._shares is None else self._shares.people
+
+    def _counted(self, values: Floats) -> Floats:
+        """The same array, each row's value times what the row counts; all of it is 1 where rows are the unit."""
+        return values if self._shares is None else self._shares.times(values)
 
     def _limits(self, clip: float) -> Floats:
         """Those of whole rows."""
@@ -145,8 +171,8 @@ class Rows(Vault):
         return residuals
 
     def _clipped_residuals(self, limits: Floats | float) -> Callable[[Floats], Floats]:
-        """Residuals, as a function of the margins, of which none or no row's norm exceeds its limit."""
-        return lambda margins: clip_residuals(self._residuals(margins), limits)
+        """Residuals, as a function of the margins, of which none or no row's norm exceeds its limit, as they count."""
+        return lambda margins: self._counted(clip_residuals(self._residuals(margins), limits))
 
     def _mean_gradient(self, engine: Engine, margins: Floats, limits: Floats | float) -> Floats:
         residuals = self._clipped_residuals(limits)(margins)
@@ -157,7 +183,7 @@ class Rows(Vault):
         return gradient_sensitivity(clip, self.problem.n, self._plan.budget.adjacency)
 
     def _round_off(self, clip: float) -> float:
-        return round_off(self.problem.n, clip)
+        return round_off(self.problem.n, clip, self.problem.rows_each)
 
     def _noised(self, value: Floats, release: Release, clip: float, sensitivity: float, error: float) -> Floats:
         """The way out of every number: noise as planned, scaled by the sensitivity, and an entry in the record."""
@@ -211,13 +237,15 @@ def _same(known: Any, key: Any) -> bool:
     return np.array_equal(known, key) if isinstance(key, np.ndarray) else bool(known == key)
 
 
-def round_off(n: int, clip: float) -> float:
+def round_off(n: int, clip: float, rows_each: int = 1) -> float:
     """An l2 bound on the floating-point error of a mean gradient.
 
     A sum of m terms carries a relative error of at most about m u coordinate by coordinate (Higham 2002, section 4.2),
-    so (m + 8) u * (1/n) sum_i ||g_i|| in norm. The estimators refuse more than m = 2 n rows.
+    so (m + 8) u * (1/n) sum_i ||g_i|| in norm. The estimators refuse more than 2 n rows, or people, of whom each has at
+    most ``rows_each`` terms that are not 0, which together count as one: m is at most 2 n rows_each, and the sum of the
+    norms 2 n clip.
     """
-    return 0.0 if math.isinf(clip) else 2 * (2 * n + 8) * ROUND_OFF * clip
+    return 0.0 if math.isinf(clip) else MOST_PRESENT * (MOST_PRESENT * n * rows_each + 8) * ROUND_OFF * clip
 
 
 def clip_residuals(residuals: Floats, limits: Floats | float) -> Floats:

@@ -68,7 +68,8 @@ class Vertices(Rows):
         scale = self._noise.gumbel_scale(sensitivity, release.multiplier)
 
         def start() -> Follower:
-            return Follower(engine, self._targets, self._clipped_residuals(clip), walk, clip, scale)
+            shares = None if self._shares is None else self._shares.of_rows
+            return Follower(engine, self._targets, self._clipped_residuals(clip), walk, clip, scale, shares)
 
         follower: Follower = self._known("follower", (walk, clip, scale), start)
         try:

@@ -28,9 +28,10 @@ class Voting(Rows):
     def votes(self, release: Release, blocks: int) -> Indices:
         """The columns with the most noisy votes of ``blocks`` random blocks of rows.
 
-        Each row is put into a block by a uniform draw of its own, and a block votes at most once for a column, whatever
-        its rows are. Draw the same blocks for two neighbours: the row in which they differ sits in one block, every
-        other block has the same rows in both, because nobody else's block depends on that row. So one block's ballot
+        Each row, or person with all their rows, is put into a block by a uniform draw of its own, and a block votes at
+        most once for a column, whatever its rows are. Draw the same blocks for two neighbours: the row, or person, in
+        which they differ sits in one block, every other block has the same rows in both, because nobody else's block
+        depends on that. (Two people who stand in for each other are drawn into the same block.) So one block's ballot
         differs and every count moves by at most 1, for either adjacency; a mixture over the draws of the blocks is no
         easier to tell apart than its components.
         """
@@ -50,8 +51,9 @@ class Voting(Rows):
         return self._chosen(counts, picks, release, 1.0, 1.0, error=0.0)
 
     def _blocks(self, blocks: int) -> NDArray[np.int64]:
-        """Each row's block, drawn anew."""
-        return self._noise.uniform_integers(blocks, len(self._targets))
+        """Each row's block, or that of its person, drawn anew."""
+        drawn = self._noise.uniform_integers(blocks, self._present)
+        return drawn if self._shares is None else drawn[self._shares.owners]
 
 
 def ballot(rows: Any, units: Floats, targets: Floats, most: int, intercept: bool) -> Indices:
