@@ -182,6 +182,18 @@ def test_verify_fails_on_a_tampered_model(folder, tmp_path):
     assert "more than the stated 0.5" in verified.stderr
 
 
+@pytest.mark.parametrize("unit", ["household", ["person"], None])
+def test_verify_fails_on_a_unit_that_it_does_not_know(unit, folder, tmp_path):
+    path = tmp_path / "model.json"
+    thresher("fit", folder / "table.csv", "--target", "stay", *BOUNDS, "--out", path)
+    model = json.loads(path.read_text())
+    model["certificate"]["unit"] = unit
+    path.write_text(json.dumps(model))
+    verified = thresher("verify", path)
+    assert verified.exit_code == 1
+    assert f"unit {unit!r} is none of row, person" in verified.stderr
+
+
 def test_verify_reports_an_accountant_that_is_not_ours(folder, tmp_path):
     model = tmp_path / "model.json"
     thresher("fit", folder / "table.csv", "--target", "stay", *BOUNDS, "--out", model)

@@ -104,7 +104,7 @@ def show_certificate(certificate: Certificate) -> None:
     grid = Grid("certificate", "")
     epsilon = "none" if certificate.epsilon is None else f"{certificate.epsilon:g}"
     grid.add_row("guarantee", f"({epsilon}, {certificate.delta:.3g})-DP, {certificate.adjacency}, {certificate.grade}")
-    grid.add_row("unit", UNITS[certificate.unit])
+    grid.add_row("unit", UNITS.get(str(certificate.unit), str(certificate.unit)))
     if certificate.epsilon is None:
         grid.add_row("claimed, not guaranteed", str(certificate.claimed_epsilon))
     grid.add_row("must be trusted", certificate.trust["must be trusted"])

@@ -220,7 +220,7 @@ def _foundations(certificate: Certificate) -> list[str]:
         page.facts(bounds),
         page.paragraph("Who sees what, what is taken for granted, and what it ran on:"),
         page.facts([
-            ("unit of privacy", UNITS[certificate.unit]),
+            ("unit of privacy", UNITS.get(str(certificate.unit), str(certificate.unit))),
             *certificate.trust.items(),
             *[("assumed", words) for words in certificate.assumptions or ("nothing beside the code",)],
             *[("note", words) for words in certificate.notes],
