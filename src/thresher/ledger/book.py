@@ -94,10 +94,10 @@ class Account:
                 f"{name} was granted for adjacency={str(self.adjacency)!r}, and the fit is for {str(adjacency)!r}: "
                 "their costs do not add up; use the adjacency of the grant"
             )
-        if self.unit == "person" and unit != "person":
+        if self.unit != unit:  # even the other way: a row that changes hands changes two people
+            remedy = "give fit(..., groups=) whose each row is" if self.unit == "person" else "leave out groups="
             raise LedgerError(
-                f"{name} was granted per person, and the fit protects single rows; give fit(..., groups=) the person "
-                "each row belongs to"
+                f"{name} was granted per {self.unit}, and the fit protects a {unit}: their costs do not add up; {remedy}"
             )
         for who in self._payers(analyst):
             grant, spent = self._grant(who), self._total(who)

@@ -54,7 +54,7 @@ def grant(
     delta: Annotated[float, typer.Option(help="At which delta; far below one over the number of rows.")],
     analyst: Annotated[str | None, typer.Option(help="Limit one analyst to this part of the data set's grant.")] = None,
     adjacency: Annotated[str, typer.Option(help="replace-one or add-remove; fits must use the same.")] = "replace-one",
-    unit: Annotated[str, typer.Option(help="row, or person: then fits must protect all rows of a person.")] = "row",
+    unit: Annotated[str, typer.Option(help="row, or person: all rows of one; fits must protect the same.")] = "row",
     key: KeyFile = None,
 ) -> None:
     """Allow so much to be spent on DATASET; a later grant takes the place of an earlier one.

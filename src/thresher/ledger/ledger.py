@@ -89,7 +89,7 @@ class Ledger:
         """Allow (epsilon, delta) to be spent on ``dataset`` in all; a later grant takes the place of an earlier one.
 
         With ``analyst``, how much of it one analyst may spend; then only analysts with a grant may spend at all.
-        ``unit="person"`` refuses fits that protect single rows only.
+        An account is for fits that protect one kind of ``unit``, rows or people.
         """
         if not (isinstance(dataset, str) and dataset):
             raise LedgerError(f"dataset={dataset!r} must be a name")
