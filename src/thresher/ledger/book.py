@@ -97,7 +97,7 @@ class Account:
         if self.unit != unit:  # even the other way: a row that changes hands changes two people
             remedy = "give fit(..., groups=) whose each row is" if self.unit == "person" else "leave out groups="
             raise LedgerError(
-                f"{name} was granted per {self.unit}, and the fit protects a {unit}: their costs do not add up; {remedy}"
+                f"{name} was granted per {self.unit}, the fit is per {unit}: their costs do not add up; {remedy}"
             )
         for who in self._payers(analyst):
             grant, spent = self._grant(who), self._total(who)
