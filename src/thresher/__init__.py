@@ -6,6 +6,7 @@ from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
 from thresher.loading import load_model
 from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
+from thresher.tuning import PrivateSearchCV
 
 __all__ = [
     "Budget",
@@ -16,6 +17,7 @@ __all__ = [
     "LocalSparseClassifier",
     "LocalSparseRegressor",
     "PrivacyWarning",
+    "PrivateSearchCV",
     "SparseClassifier",
     "SparseRegressor",
     "load_model",

@@ -25,6 +25,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "rdp_deltas",
     "rdp_epsilon",
     "zcdp_epsilon",
     "zcdp_rho",
@@ -103,6 +104,19 @@ def rdp_epsilon(orders: Floats, rdp: Floats, delta: float) -> float:
     """Smallest epsilon that a Renyi curve given at ``orders`` proves at ``delta``."""
     _check_delta(delta)
     return max(0.0, float(np.min(_proofs(orders - 1, rdp, delta))))
+
+
+def rdp_deltas(orders: Floats, rdp: Floats, epsilons: Floats) -> Floats:
+    """For each of ``epsilons``, the smallest delta that a Renyi curve given at ``orders`` proves.
+
+    By the same proposition; and no delta exceeds the total variation, for which the Kullback-Leibler divergence, no
+    more than the curve at any order, has two bounds: sqrt(KL/2) (Pinsker) and sqrt(1 - e^-KL) (Bretagnolle, Huber).
+    """
+    beyond = orders - 1
+    powers = beyond * (rdp + np.log(beyond) - np.log(orders)) - np.log(orders)
+    proved = np.exp(np.minimum(0.0, np.min(powers - np.outer(epsilons, beyond), axis=1)))
+    least = float(np.min(rdp))
+    return np.minimum(proved, min(math.sqrt(least / 2), math.sqrt(-math.expm1(-least))))  # type: ignore[no-any-return]
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -229,6 +243,17 @@ class Cost:
         """The mu with which all of it is exactly as telling as N(0,1) against N(mu,1); infinite if there is none."""
         return math.inf if self.sampled else math.sqrt(self.mu_squared)
 
+    @property
+    def curve(self) -> Floats:
+        """The Renyi curve of all of it at ORDERS, releases over Poisson batches included."""
+        return np.sum([np.asarray(self.rdp), *(poisson_rdp(part, ORDERS) for part in self.sampled)], axis=0)  # type: ignore[no-any-return]
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """A delta for each of ``epsilons`` at which all of it is (epsilon, delta)-DP."""
+        if math.isfinite(self.gaussian_mu):
+            return np.array([gaussian_delta(self.gaussian_mu, epsilon) for epsilon in epsilons])
+        return rdp_deltas(ORDERS, self.curve, epsilons)
+
     def epsilon(self, delta: float) -> tuple[float, str]:
         """The smallest epsilon any currency proves at ``delta``, and the name of that currency."""
         if self.lost > 0:
@@ -238,8 +263,7 @@ class Cost:
             return (math.inf if self.sampled else self.pure), "pure composition"
         if not self.sampled:
             return _best(self._proofs(delta))
-        curves = [np.asarray(self.rdp), *(poisson_rdp(part, ORDERS) for part in self.sampled)]
-        proofs = {"RDP": rdp_epsilon(ORDERS, np.sum(curves, axis=0), delta)}
+        proofs = {"RDP": rdp_epsilon(ORDERS, self.curve, delta)}
         if proofs["RDP"] > MOST_CONVOLVED:
             return _best(proofs)
         if math.isfinite(self.mu_squared) and delta >= LEAST_DELTA:
