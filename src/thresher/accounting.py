@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
-from thresher.subsampling import EXACT_ORDERS, LEAST_DELTA, Poisson, poisson_epsilon, poisson_rdp
+from thresher.subsampling import EXACT_ORDERS, LEAST_DELTA, Poisson, poisson_deltas, poisson_epsilon, poisson_rdp
 
 __all__ = [
     "Cost",
@@ -252,7 +252,10 @@ class Cost:
         """A delta for each of ``epsilons`` at which all of it is (epsilon, delta)-DP."""
         if math.isfinite(self.gaussian_mu):
             return np.array([gaussian_delta(self.gaussian_mu, epsilon) for epsilon in epsilons])
-        return rdp_deltas(ORDERS, self.curve, epsilons)
+        curve = self.curve
+        proved = rdp_deltas(ORDERS, curve, epsilons)
+        convolved = self.sampled and math.isfinite(self.mu_squared) and curve[0] < MOST_CONVOLVED
+        return np.minimum(proved, poisson_deltas(self.sampled, self.mu_squared, epsilons)) if convolved else proved
 
     def epsilon(self, delta: float) -> tuple[float, str]:
         """The smallest epsilon any currency proves at ``delta``, and the name of that currency."""

@@ -362,7 +362,9 @@ def _problems_of_trials(entries: list[Listed], certificate: Certificate) -> list
     """Of each part, what is listed within trials must be what one of them makes, and these must be as the settings say.
 
     Only "filter" and "trials" pay for what is within them."""
-    problems = [f"{release!r} is listed within {w!r}" for _, release, w in entries if w not in (None, "filter", "trials")]
+    problems = [
+        f"{release!r} is listed within {w!r}" for _, release, w in entries if w not in (None, "filter", "trials")
+    ]
     for part in {part for part, release, within in entries if within == "trials" or isinstance(release, RandomTrials)}:
         searches = [r for at, r, within in entries if at == part and isinstance(r, RandomTrials) and within is None]
         made = _counted(release for at, release, within in entries if at == part and within == "trials")

@@ -20,8 +20,8 @@ WORST_LOG_LOSS = 5.0
 
 def _wrong(margins: Floats, y: Floats) -> Floats:
     if margins.ndim == 1:
-        return ((margins > 0) != (y > 0.5)).astype(np.float64)
-    return (margins.argmax(axis=1) != y.argmax(axis=1)).astype(np.float64)
+        return np.where((margins > 0) != (y > 0.5), 1.0, 0.0)
+    return np.where(margins.argmax(axis=1) != y.argmax(axis=1), 1.0, 0.0)
 
 
 def _log_loss(margins: Floats, y: Floats) -> Floats:

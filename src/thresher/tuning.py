@@ -8,7 +8,6 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
@@ -224,11 +223,11 @@ class PrivateSearchCV(PrivateFit):
     def predict(self, X: Any) -> NDArray[Any]:
         return self._best().predict(X)  # type: ignore[no-any-return]
 
-    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[Any]:
         return self._best().predict_proba(X)  # type: ignore[no-any-return]
 
-    @available_if(lambda self: hasattr(self.estimator, "decision_function"))
+    @available_if(lambda self: hasattr(self.estimator, "decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> NDArray[Any]:
         return self._best().decision_function(X)  # type: ignore[no-any-return]
 
@@ -248,7 +247,7 @@ class PrivateSearchCV(PrivateFit):
     # -- what PrivateFit asks for -----------------------------------------------------------------------------------
 
     @property
-    def adjacency(self) -> Any:  # type: ignore[override]
+    def adjacency(self) -> Any:
         return self.estimator.adjacency
 
     @property
@@ -273,7 +272,7 @@ class PrivateSearchCV(PrivateFit):
     def _outputs_declared(self) -> int:
         return self._model()._outputs_declared()  # type: ignore[no-any-return]
 
-    def _keep(self, theta: None, plan: Plan) -> None:
+    def _keep(self, theta: Any, plan: Plan) -> None:
         """Everything is published by the run."""
 
     def _search(self, outputs: int) -> Search:

@@ -26,6 +26,9 @@ __all__ = ["Candidate", "HeldOut", "Trial", "Trials"]
 
 Floats = NDArray[np.float64]
 
+Part = tuple[Any, Floats]
+"""Rows and their targets."""
+
 HIGHEST = 1.0  # of a row's score
 
 
@@ -67,9 +70,7 @@ class HeldOut(Vault):
         scores = scoring.of_rows(margins if problem.outputs > 1 else margins[:, 0], self._y)
         mean = np.array([math.fsum(np.clip(scores, 0.0, HIGHEST)) / self.problem.n])
         sensitivity = mean_loss_sensitivity(HIGHEST, self.problem.n)
-        noisy, scale = self._noise.gaussian(
-            mean, sensitivity, release.multiplier, round_off(self.problem.n, HIGHEST)
-        )
+        noisy, scale = self._noise.gaussian(mean, sensitivity, release.multiplier, round_off(self.problem.n, HIGHEST))
         self._record(release, HIGHEST, sensitivity, scale)
         return float(noisy[0])
 
@@ -116,7 +117,7 @@ class Trials(Vault):
         self.chosen = best.candidate.plan
         return best
 
-    def _parts(self, release: RandomTrials) -> tuple[tuple[Any, Floats], tuple[Any, Floats]]:
+    def _parts(self, release: RandomTrials) -> tuple[Part, Part]:
         """The rows to fit and the rows to score.
 
         Replace-one: a random subset of public size. Add-remove: each row draws its own part, so that nobody else's
@@ -131,7 +132,7 @@ class Trials(Vault):
         return (self._X[fit], self._y[fit]), (self._X[score], self._y[score])
 
     def _trial(
-        self, candidate: Candidate, fitted: Any, held_out: Any, release: RandomTrials, scoring: Scoring
+        self, candidate: Candidate, fitted: Part, held_out: Part, release: RandomTrials, scoring: Scoring
     ) -> Trial | None:
         """None if it failed. Warnings would tell of other trials than the best, and of their number."""
         try:
@@ -142,11 +143,11 @@ class Trials(Vault):
             return None
 
     def _tried(
-        self, candidate: Candidate, fitted: Any, held_out: Any, release: RandomTrials, scoring: Scoring
+        self, candidate: Candidate, fitted: Part, held_out: Part, release: RandomTrials, scoring: Scoring
     ) -> Trial:
-        with CentralVault(*fitted, candidate.plan, self._noise) as rows:
+        with CentralVault(fitted[0], fitted[1], candidate.plan, self._noise) as rows:
             theta = candidate.algorithm.run(rows)
-        with HeldOut(*held_out, score_plan(candidate.plan, release), self._noise) as others:
+        with HeldOut(held_out[0], held_out[1], score_plan(candidate.plan, release), self._noise) as others:
             score = others.score(theta, candidate.plan.problem, scoring, release.score)
         return Trial(candidate, theta, score, (*rows.answers, *others.answers), rows.published)
 
