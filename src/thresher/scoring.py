@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +48,11 @@ NUMBERS: dict[str, Callable[[Floats, Floats], Floats]] = {
 
 @dataclass(frozen=True)
 class Scoring:
-    """1 - loss / worst, the loss clipped at ``worst``; ``target`` is the public range that numbers are clipped to."""
+    """1 - loss / worst, the loss clipped at ``worst``; ``target`` is the public range that numbers are clipped to.
+
+    The noise of a mean score is worst / n times a constant: where it is not known how far numbers reach, ``worst``
+    should not be that of the farthest.
+    """
 
     name: str
     worst: float
@@ -59,8 +63,11 @@ class Scoring:
         return cls(name, WORST_LOG_LOSS * math.log(classes) if name == "neg_log_loss" else 1.0)
 
     @classmethod
-    def of_numbers(cls, name: str, low: float, high: float) -> Scoring:
-        return cls(name, (high - low) ** (2 if name == "neg_mean_squared_error" else 1), (low, high))
+    def of_numbers(cls, name: str, ranges: Iterable[tuple[float, float]]) -> Scoring:
+        """Numbers are clipped to the widest of public ranges, errors at the width of the narrowest."""
+        lows, highs = zip(*ranges, strict=True)
+        narrowest = min(high - low for low, high in zip(lows, highs, strict=True))
+        return cls(name, narrowest ** (2 if name == "neg_mean_squared_error" else 1), (min(lows), max(highs)))
 
     def of_rows(self, margins: Floats, y: Floats) -> Floats:
         """Each row's score, whatever the row holds; a margin that is not a number scores 0."""

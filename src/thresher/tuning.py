@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -21,6 +22,7 @@ from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
 from thresher.fitting import PrivateFit
 from thresher.models import ClassifierModel, LinearModel
+from thresher.partitions import at_work
 from thresher.plan import Plan, Problem
 from thresher.pool import candidates_of, told
 from thresher.releases import GaussianScore, RandomTrials
@@ -116,10 +118,8 @@ class Search:
 
     def _planned(self, model: Any, params: dict[str, Any], problem: Problem, rows: int, budget: Budget) -> Plan:
         model = clone(model).set_params(epsilon=budget.epsilon, delta=budget.delta)
-        try:
+        with _named(params):
             plan: Plan = model._plan(rows, problem.d, problem.outputs)
-        except (ValueError, TypeError, BudgetExceeded) as error:
-            raise ValueError(f"candidate {params!r} cannot be planned: {error}") from error
         if plan.calibration != "proved":
             raise ValueError(f"candidate {params!r}: noise as printed in a paper has no price; use 'proved'")
         for release in plan.releases:
@@ -156,7 +156,8 @@ class PrivateSearchCV(PrivateFit):
         The part of the rows that trials are scored on.
     scoring : str
         "accuracy" (the default) or "neg_log_loss" for classes; "neg_mean_squared_error" (the default) or
-        "neg_mean_absolute_error" for numbers, which are clipped to the widest ``target_bound`` of all candidates.
+        "neg_mean_absolute_error" for numbers, which are clipped to the widest ``target_bound`` of all candidates. No
+        row's error counts more than the narrowest one's width: that sets the noise of a score.
     random_state : int
         Repeatable noise, for tests and research only; it marks the certificate.
     verbose : int
@@ -204,9 +205,10 @@ class PrivateSearchCV(PrivateFit):
         """Search on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars) and the targets or labels ``y``."""
         model = self._model()
         assumptions: tuple[str, ...] = ()
-        reject_text(X)
-        y = y if self._classifies else numeric_target(y)
-        X, y = self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
+        with at_work(X, y) as (X, y):
+            reject_text(X)
+            y = y if self._classifies else numeric_target(y)
+            X, y = self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
         if self._classifies:
             classes, y, assumptions = model._classes_in(y)
         self._fit(X, y, assumptions)
@@ -263,7 +265,9 @@ class PrivateSearchCV(PrivateFit):
 
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> Problem:
         """Of the first candidate; the certificate states those of the best."""
-        first: Problem = self._search(outputs).models[0]._problem(n_samples, n_features, outputs)
+        search = self._search(outputs)
+        with _named(search.params[0]):
+            first: Problem = search.models[0]._problem(n_samples, n_features, outputs)
         return first
 
     def _algorithm(self, outputs: int) -> Search:
@@ -279,8 +283,8 @@ class PrivateSearchCV(PrivateFit):
         model = self._model()
         params = candidates_of(model, self.param_distributions, self.n_iter)
         trials = min(max(len(params), 1.0), MOST_TRIALS) if self.trials is None else self.trials
-        if not (isinstance(trials, (int, float)) and 1 <= trials <= 1e6):
-            raise ValueError(f"trials={trials!r} must be a number of at least 1: how many trials are expected")
+        if not (isinstance(trials, (int, float)) and 1 <= trials <= 1000):
+            raise ValueError(f"trials={trials!r} must be a number from 1 to 1000: how many trials are expected")
         if not (isinstance(self.validation, float) and 0 < self.validation < 1):
             raise ValueError(f"validation={self.validation!r} must lie strictly between 0 and 1, for example 0.2")
         models = tuple(clone(model).set_params(**each) for each in params)
@@ -293,10 +297,10 @@ class PrivateSearchCV(PrivateFit):
             raise ValueError(f"scoring={name!r} must be one of {', '.join(map(repr, known))}")
         if self._classifies:
             return Scoring.of_classes(name, max(outputs, 2))
-        ranges = [model._bounds().target for model in models]
+        ranges = [model._target_range() for model in models]
         if None in ranges:
             raise ValueError("target_bound=None: give the public range of the target to the estimator or a candidate")
-        return Scoring.of_numbers(name, min(low for low, _ in ranges), max(high for _, high in ranges))
+        return Scoring.of_numbers(name, ranges)
 
     def _model(self) -> Any:
         """The estimator to search with."""
@@ -315,6 +319,15 @@ class PrivateSearchCV(PrivateFit):
         tags.classifier_tags, tags.regressor_tags = deepcopy(of.classifier_tags), deepcopy(of.regressor_tags)
         tags.target_tags = deepcopy(of.target_tags)
         return tags
+
+
+@contextmanager
+def _named(params: dict[str, Any]) -> Iterator[None]:
+    """Says which candidate cannot be planned. Nothing has been spent, and no row read."""
+    try:
+        yield
+    except (ValueError, TypeError, BudgetExceeded) as error:
+        raise ValueError(f"candidate {params!r} cannot be planned: {error}") from error
 
 
 def _largest(price: Callable[[float], float], budget: float) -> float | None:

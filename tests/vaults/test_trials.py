@@ -23,7 +23,7 @@ from thresher.vaults.trials import HeldOut
 N, D, SCORED = 60, 4, 20
 BOUNDS = Bounds(feature=1.0, target=(-2.0, 2.0))
 SCORINGS = {name: Scoring.of_classes(name, 2) for name in CLASSES}
-SCORINGS |= {name: Scoring.of_numbers(name, -2.0, 2.0) for name in NUMBERS}
+SCORINGS |= {name: Scoring.of_numbers(name, [(-2.0, 2.0)]) for name in NUMBERS}
 
 
 def some_rows(loss="squared", seed=0):
