@@ -54,6 +54,11 @@ QUESTIONS = {
         "adult", "how long rows are (guess: ten times too long)", ERMClassifier,
         {"row_bound": 10.0, "algorithm": "dp-sgd"}, {"row_bound": [0.1, 0.3, 1.0, 3.0, 10.0]},
     ),
+    "imdb_rating": Question(
+        "imdb_rating", "on which scale films are rated (guess: up to 100)", SparseRegressor,
+        {"sparsity": 300, "target_bound": (0.0, 100.0)},
+        {"target_bound": [(0.0, 5.0), (0.0, 10.0), (0.0, 20.0), (0.0, 50.0), (0.0, 100.0)]},
+    ),
     "stay": Question(
         "diabetes130_stay", "how long patients stay (guess: a year at most)", SparseRegressor,
         {"target_bound": (0.0, 365.0)},

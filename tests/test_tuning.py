@@ -109,7 +109,7 @@ def test_a_trial_is_planned_for_the_rows_that_are_fitted():
 
 
 def test_the_default_number_of_trials_follows_from_the_pool():
-    assert regression({"sparsity": [1, 2, 4]}, trials=None).plan(1000, 6).settings["trials"] == 3
+    assert regression({"sparsity": [1, 2, 4]}, trials=None).plan(1000, 6).settings["trials"] == 6
     assert regression({"sparsity": [1]}, trials=None).plan(1000, 6).settings["trials"] == 1
     wide = {"sparsity": [1, 2, 4], "target_bound": [1.0, 2.0, 3.0, 4.0]}
     assert regression(wide, trials=None).plan(1000, 6).settings["trials"] == 8
@@ -526,7 +526,7 @@ def test_draws_from_distributions_are_public_and_repeatable():
     search = regression({"sparsity": stats.randint(1, 5), "target_bound": stats.uniform(1, 3)}, n_iter=7, trials=None)
     one, two = (search.plan(1000, 6) for _ in range(2))
     assert one == two
-    assert len(one.settings["candidates"]) == one.settings["trials"] == 7
+    assert (len(one.settings["candidates"]), one.settings["trials"]) == (7, 8)
     assert json.dumps(dict(one.settings))
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sklearn.model_selection import ParameterGrid, ParameterSampler
-
 from thresher.budget import is_whole
 
 __all__ = ["candidates_of", "told"]
@@ -28,6 +26,8 @@ SEED = 0
 
 def candidates_of(estimator: Any, param_distributions: Any, n_iter: int) -> list[dict[str, Any]]:
     """Every combination if all values are listed; otherwise ``n_iter`` draws."""
+    from sklearn.model_selection import ParameterGrid, ParameterSampler  # takes long to import
+
     spaces = [param_distributions] if isinstance(param_distributions, Mapping) else param_distributions
     if not isinstance(spaces, (list, tuple)) or not spaces or not all(isinstance(s, Mapping) and s for s in spaces):
         raise ValueError(

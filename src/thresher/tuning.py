@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.metrics import get_scorer
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -34,7 +33,7 @@ from thresher.vaults.rows import EXACTLY_SAMPLED
 __all__ = ["PrivateSearchCV"]
 
 KINDS = (SparseRegressor, SparseClassifier, ERMRegressor, ERMClassifier)
-MOST_TRIALS = 8.0  # by default: more cost a trial over half of its epsilon
+MOST_TRIALS = 8.0  # by default: more cost a trial over half of its epsilon (chosen on the sets of docs/tuning.md)
 CLOSE = 2e-3  # a calibrated search costs at most this much less than the budget
 SMALLEST = 1e-6  # epsilon of a trial
 
@@ -149,7 +148,7 @@ class PrivateSearchCV(PrivateFit):
     epsilon, delta : float
         The privacy budget of the whole search. ``delta=None`` means 1/n^2.
     trials : float
-        The expected number of trials. None is the number of candidates, at most 8.
+        The expected number of trials. None is twice the number of candidates, at most 8.
     n_iter : int
         How many candidates are drawn if a distribution is among ``param_distributions``; else all combinations count.
     validation : float
@@ -235,6 +234,8 @@ class PrivateSearchCV(PrivateFit):
 
     def score(self, X: Any, y: Any) -> float:
         """By ``scoring`` if it is given, else accuracy or R^2. Not private: for rows that need no protection."""
+        from sklearn.metrics import get_scorer  # takes long to import
+
         best = self._best()
         return float(best.score(X, y) if self.scoring is None else get_scorer(self.scoring)(best, X, y))
 
@@ -282,7 +283,7 @@ class PrivateSearchCV(PrivateFit):
     def _search(self, outputs: int) -> Search:
         model = self._model()
         params = candidates_of(model, self.param_distributions, self.n_iter)
-        trials = min(max(len(params), 1.0), MOST_TRIALS) if self.trials is None else self.trials
+        trials = default_trials(len(params)) if self.trials is None else self.trials
         if not (isinstance(trials, (int, float)) and 1 <= trials <= 1000):
             raise ValueError(f"trials={trials!r} must be a number from 1 to 1000: how many trials are expected")
         if not (isinstance(self.validation, float) and 0 < self.validation < 1):
@@ -319,6 +320,11 @@ class PrivateSearchCV(PrivateFit):
         tags.classifier_tags, tags.regressor_tags = deepcopy(of.classifier_tags), deepcopy(of.regressor_tags)
         tags.target_tags = deepcopy(of.target_tags)
         return tags
+
+
+def default_trials(candidates: int) -> float:
+    """Twice as many as there are candidates leave out a given one with a chance of e^-2; one needs no choice."""
+    return min(2.0 * candidates, MOST_TRIALS) if candidates > 1 else 1.0
 
 
 @contextmanager
