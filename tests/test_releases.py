@@ -29,6 +29,7 @@ from thresher.releases import (
     GaussianMoments,
     GaussianReport,
     GaussianRestrictedGradient,
+    GaussianScore,
     GumbelQuantile,
     GumbelSelection,
     GumbelStep,
@@ -42,6 +43,7 @@ from thresher.releases import (
     PiecewiseReport,
     PrintedGradient,
     PrintedLabels,
+    RandomTrials,
     Release,
     SampledGradient,
     SampledMomentum,
@@ -61,6 +63,7 @@ GAUSSIANS = [
     GaussianGram,
     GaussianLabels,
     GaussianReport,
+    GaussianScore,
 ]
 REPORTS = [
     SphereReport(times=3, epsilon=0.7, dimension=10, height=0.1),
@@ -88,6 +91,7 @@ ONE_OF_EACH = [
     ExactRelease(times=1, question="gradient"),
     *SAMPLED,
     ZCDPFilter(times=1, rho=0.3),
+    RandomTrials(1, 5.0, ((GaussianGradient(3, 2.5),), (SAMPLED[0],)), GaussianScore(1, 9.0), 100, 20),
     *(kind(times=3, sd_per_sensitivity=2.5, touched=20, coins=256, dither=8) for kind in BINOMIAL),
     *(kind(times=3, sd_per_sensitivity=2.5, touched=20, variance=10**8) for kind in SKELLAM),
     *REPORTS,
@@ -149,7 +153,9 @@ def test_an_exact_release_has_no_finite_price():
 
 
 @pytest.mark.parametrize(
-    "release", [r for r in ONE_OF_EACH if not isinstance(r, ZCDPFilter)], ids=lambda release: type(release).__name__
+    "release",
+    [r for r in ONE_OF_EACH if not isinstance(r, (RandomTrials, ZCDPFilter))],
+    ids=lambda release: type(release).__name__,
 )
 def test_a_second_use_never_costs_less(release):
     twice = dataclasses.replace(release, times=2 * release.times)
@@ -171,13 +177,14 @@ def test_a_filter_is_one_cap_priced_in_zcdp():
 def test_multipliers_are_noise_scale_over_sensitivity():
     central = ONE_OF_EACH[: -len(REPORTS)]
     assert [release.multiplier for release in central] == [
-        *[2.5] * 14,
+        *[2.5] * 15,
         1 / 0.7,
         0.0,
         0.0,
         0.0,
         2.5,
         2.5,
+        0.0,
         0.0,
         *[2.5] * 4,
     ]
@@ -308,6 +315,7 @@ def test_each_release_names_its_question_and_its_noise():
         ("gram", "gaussian"),
         ("labels", "gaussian"),
         ("local labels", "gaussian"),
+        ("score", "gaussian"),
         ("selection", "gumbel"),
         ("votes", "gumbel"),
         ("quantile", "gumbel"),
@@ -322,6 +330,7 @@ def test_each_release_names_its_question_and_its_noise():
         ("sampled gradient", "gaussian"),
         ("sampled momentum", "gaussian"),
         ("any", "as listed"),
+        ("trials", "as listed"),
         ("gradient", "dithered binomial"),
         ("minimiser", "dithered binomial"),
         ("gradient", "skellam"),

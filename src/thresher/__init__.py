@@ -7,6 +7,7 @@ from thresher.estimators import SparseClassifier, SparseRegressor
 from thresher.ledger import Ledger
 from thresher.loading import load_model
 from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
+from thresher.tuning import PrivateSearchCV
 
 __all__ = [
     "Budget",
@@ -18,6 +19,7 @@ __all__ = [
     "LocalSparseClassifier",
     "LocalSparseRegressor",
     "PrivacyWarning",
+    "PrivateSearchCV",
     "SparseClassifier",
     "SparseRegressor",
     "load_model",

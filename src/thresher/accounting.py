@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
-from thresher.subsampling import EXACT_ORDERS, LEAST_DELTA, Poisson, poisson_epsilon, poisson_rdp
+from thresher.subsampling import EXACT_ORDERS, LEAST_DELTA, Poisson, poisson_deltas, poisson_epsilon, poisson_rdp
 
 __all__ = [
     "Cost",
@@ -26,6 +26,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "rdp_deltas",
     "rdp_epsilon",
     "zcdp_epsilon",
     "zcdp_rho",
@@ -104,6 +105,19 @@ def rdp_epsilon(orders: Floats, rdp: Floats, delta: float) -> float:
     """Smallest epsilon that a Renyi curve given at ``orders`` proves at ``delta``."""
     _check_delta(delta)
     return max(0.0, float(np.min(_proofs(orders - 1, rdp, delta))))
+
+
+def rdp_deltas(orders: Floats, rdp: Floats, epsilons: Floats) -> Floats:
+    """For each of ``epsilons``, the smallest delta that a Renyi curve given at ``orders`` proves.
+
+    By the same proposition; and no delta exceeds the total variation, for which the Kullback-Leibler divergence, no
+    more than the curve at any order, has two bounds: sqrt(KL/2) (Pinsker) and sqrt(1 - e^-KL) (Bretagnolle, Huber).
+    """
+    beyond = orders - 1
+    powers = beyond * (rdp + np.log(beyond) - np.log(orders)) - np.log(orders)
+    proved = np.exp(np.minimum(0.0, np.min(powers - np.outer(epsilons, beyond), axis=1)))
+    least = float(np.min(rdp))
+    return np.minimum(proved, min(math.sqrt(least / 2), math.sqrt(-math.expm1(-least))))  # type: ignore[no-any-return]
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -230,11 +244,19 @@ class Cost:
         """The mu with which all of it is exactly as telling as N(0,1) against N(mu,1); infinite if there is none."""
         return math.inf if self.sampled else math.sqrt(self.mu_squared)
 
+    @property
     def curve(self) -> Floats:
-        """The Renyi curve at ORDERS of all of it."""
-        curves = [np.asarray(self.rdp), *(poisson_rdp(part, ORDERS) for part in self.sampled)]
-        total: Floats = np.sum(curves, axis=0)
-        return total
+        """The Renyi curve of all of it at ORDERS, releases over Poisson batches included."""
+        return np.sum([np.asarray(self.rdp), *(poisson_rdp(part, ORDERS) for part in self.sampled)], axis=0)  # type: ignore[no-any-return]
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """A delta for each of ``epsilons`` at which all of it is (epsilon, delta)-DP."""
+        if math.isfinite(self.gaussian_mu):
+            return np.array([gaussian_delta(self.gaussian_mu, epsilon) for epsilon in epsilons])
+        curve = self.curve
+        proved = rdp_deltas(ORDERS, curve, epsilons)
+        convolved = self.sampled and math.isfinite(self.mu_squared) and curve[0] < MOST_CONVOLVED
+        return np.minimum(proved, poisson_deltas(self.sampled, self.mu_squared, epsilons)) if convolved else proved
 
     def epsilon(self, delta: float) -> tuple[float, str]:
         """The smallest epsilon any currency proves at ``delta``, and the name of that currency."""
@@ -245,7 +267,7 @@ class Cost:
             return (math.inf if self.sampled else self.pure), "pure composition"
         if not self.sampled:
             return _best(self._proofs(delta))
-        proofs = {"RDP": rdp_epsilon(ORDERS, self.curve(), delta)}
+        proofs = {"RDP": rdp_epsilon(ORDERS, self.curve, delta)}
         if proofs["RDP"] > MOST_CONVOLVED:
             return _best(proofs)
         if math.isfinite(self.mu_squared) and delta >= LEAST_DELTA:
@@ -307,7 +329,7 @@ class Filter:
         """The zCDP that is left at the order; below 0 if there is none."""
         caps = self.epsilon - _proofs(ORDERS - 1, np.zeros_like(ORDERS), self.delta - total.lost)
         at = int(np.argmax(caps / ORDERS))
-        return float((caps[at] - total.curve()[at]) / ORDERS[at])
+        return float((caps[at] - total.curve[at]) / ORDERS[at])
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------

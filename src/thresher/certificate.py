@@ -6,7 +6,7 @@ import json
 import math
 import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 from sklearn.utils import get_tags
 
 from thresher.accounting import Cost
@@ -26,7 +27,7 @@ from thresher.clipping import (
     report_sensitivity,
 )
 from thresher.plan import MOST_ROWS_EACH, OF_ROWS_ONLY, Answer, Plan, Unit
-from thresher.releases import JointRelease, Release, SampledRelease, ZCDPFilter, release_from_dict
+from thresher.releases import JointRelease, RandomTrials, Release, SampledRelease, ZCDPFilter, release_from_dict
 from thresher.trust import TRUST
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
@@ -40,6 +41,9 @@ PEOPLE_NOTE = (
     f"a person is all rows with one id: of a person with k rows each counts 1/k, and of one with more than "
     f"{MOST_ROWS_EACH} rows so many count, drawn at random; how many rows there are is private"
 )
+
+Listed = tuple[int, Release, str | None]
+"""The part of a combined certificate, a release of it, and what it is within and paid for by."""
 
 
 @dataclass(frozen=True)
@@ -122,15 +126,16 @@ class Certificate:
     def _recomputed(self) -> Verification:
         problems: list[str] = []
         total = Cost()
-        listed: list[tuple[int, Release, bool]] = []
+        listed: list[Listed] = []
         for entry in self.releases:
             release = release_from_dict(entry["release"])
-            listed.append((entry.get("part", 0), release, "within" in entry))
-            total += Cost() if "within" in entry else release.cost()
+            listed.append((entry.get("part", 0), release, entry.get("within")))
+            total += release.cost() if entry.get("within") is None else Cost()
             if (entry["question"], entry["noise"]) != (release.question, release.noise):
                 problems.append(f"{release!r} is listed as a {entry['question']} with {entry['noise']} noise")
             problems += _problems_of(release, entry["answers"], self._part_of(entry))
         problems += _problems_of_filters(listed)
+        problems += _problems_of_trials(listed, self)
         if not (is_whole(self.n_samples) and self.n_samples >= 1):
             problems.append(f"n_samples={self.n_samples!r} is not a number of {self.counted}")
         if self.unit not in get_args(Unit):
@@ -152,12 +157,15 @@ class Certificate:
         return Verification(not problems, epsilon, method, tuple(problems))
 
     def _part_of(self, entry: Mapping[str, Any]) -> Certificate:
-        """This certificate with the settings and features of the fit that made a release."""
-        parts = self.settings.get("parts")
-        if not parts:
-            return self
-        part = parts[entry["part"]]
-        return replace(self, settings=part["settings"], n_features=part["n_features"])
+        """This certificate with the settings, rows and features of the fit that made a release."""
+        parts, part = self.settings.get("parts"), self
+        if parts:
+            of = parts[entry["part"]]
+            part = replace(self, settings=of["settings"], n_features=of["n_features"])
+        if "within" not in entry or "trial" not in part.settings:
+            return part
+        rows = part.settings["score_rows" if entry["question"] == "score" else "fit_rows"]
+        return replace(part, settings=part.settings["trial"]["settings"], n_samples=rows)
 
     def second_opinion(self) -> float | None:
         """What dp-accounting's Renyi accountant makes of the same releases: looser than the exact curve, but not ours.
@@ -169,25 +177,41 @@ class Certificate:
         if self.delta == 0:
             return None
         from dp_accounting import GaussianDpEvent, ZCDpEvent  # takes seconds to import
-        from dp_accounting.rdp import RdpAccountant
+        from dp_accounting.dp_event import RepeatAndSelectDpEvent
+        from dp_accounting.rdp import RdpAccountant, compute_epsilon
 
-        accountant = RdpAccountant()
+        accountant, never_empty = RdpAccountant(), 0.0
         for entry in self.releases:
             release = release_from_dict(entry["release"])
-            cost = release.cost()
             if "within" in entry:
                 continue
-            if math.isinf(cost.rho) or cost.sampled:
+            costs = release.trial_costs if isinstance(release, RandomTrials) else [release.cost()]
+            rho = max(cost.rho for cost in costs)
+            if math.isinf(rho) or any(cost.sampled for cost in costs):
                 return None
-            if math.isfinite(cost.mu_squared):
+            if isinstance(release, RandomTrials):
+                # of its Poisson trials there may be none; given that there is one, chances grow by 1 / (1 - e^-trials)
+                accountant.compose(RepeatAndSelectDpEvent(ZCDpEvent(rho), max(release.trials, 1.0), math.inf))
+                never_empty -= math.log1p(-math.exp(-release.trials))
+            elif math.isfinite(costs[0].mu_squared):
                 accountant.compose(GaussianDpEvent(release.multiplier), release.times)
             else:
-                accountant.compose(ZCDpEvent(cost.rho))
-        return float(accountant.get_epsilon(self.delta))
+                accountant.compose(ZCDpEvent(rho))
+        orders = np.asarray(accountant.orders)
+        return float(compute_epsilon(orders, accountant.rdp + never_empty / (orders - 1), self.delta)[0])
 
 
-def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumptions: tuple[str, ...]) -> Certificate:
-    """The certificate of a run that made ``answers`` under ``plan``; the whole plan is charged, asked or not."""
+def certify(
+    plan: Plan,
+    answers: tuple[Answer, ...],
+    randomness: str,
+    assumptions: tuple[str, ...],
+    chosen: Plan | None = None,
+) -> Certificate:
+    """The certificate of a run that made ``answers`` under ``plan``; the whole plan is charged, asked or not.
+
+    Of a search, ``chosen`` is the plan of the trial that is told of, and the answers are that trial's.
+    """
     budget, problem = plan.budget, plan.problem
     cost, method = plan.cost.epsilon(budget.delta)
     sound = cost <= budget.epsilon and budget.private
@@ -200,7 +224,7 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
     elif plan.calibration == "printed":
         price = f"costs epsilon={cost:.6g} by the {method}" if math.isfinite(cost) else "has no finite price"
         grade, notes = "printed", (*notes, f"the printed noise {price}")
-    return Certificate(
+    certificate = Certificate(
         algorithm=plan.algorithm,
         epsilon=budget.epsilon if sound else None,
         delta=budget.delta,
@@ -209,7 +233,7 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         grade=grade,
         claimed_epsilon=budget.epsilon if budget.private else None,
         composition=f"epsilon={cost:.6g} at delta={budget.delta:.6g} by {method}",
-        releases=tuple(_entries(plan, answers)),
+        releases=tuple(_entries(plan.releases, answers if chosen is None else ())),
         bounds=problem.enforced,
         settings={**plan.settings, **problem.public_choices},
         assumptions=assumptions,
@@ -219,6 +243,21 @@ def certify(plan: Plan, answers: tuple[Answer, ...], randomness: str, assumption
         n_features=problem.d,
         versions=_versions(),
         unit=problem.unit,
+    )
+    return certificate if chosen is None else _of_trial(certificate, plan, chosen, answers)
+
+
+def _of_trial(certificate: Certificate, plan: Plan, chosen: Plan, answers: tuple[Answer, ...]) -> Certificate:
+    """The certificate of a search with what its best trial released, and under which bounds."""
+    (search,) = (release for release in plan.releases if isinstance(release, RandomTrials))
+    made = _entries((*chosen.releases, search.score), answers)
+    settings = {**chosen.settings, **chosen.problem.public_choices}
+    return replace(
+        certificate,
+        releases=(*certificate.releases, *({"within": "trials", **entry} for entry in made)),
+        bounds=chosen.problem.enforced,
+        settings={**certificate.settings, "trial": {"algorithm": chosen.algorithm, "settings": settings}},
+        notes=(*certificate.notes, *chosen.notes),
     )
 
 
@@ -316,9 +355,9 @@ def _certificates(fit: Any) -> list[Certificate]:
     )
 
 
-def _entries(plan: Plan, answers: tuple[Answer, ...]) -> list[dict[str, Any]]:
+def _entries(releases: tuple[Release, ...], answers: tuple[Answer, ...]) -> list[dict[str, Any]]:
     """The planned releases, equal ones as one, used more often; after a filter, what it let pass."""
-    planned = {release: release.times * plan.releases.count(release) for release in plan.releases}
+    planned = {release: release.times * releases.count(release) for release in releases}
     passed = Counter(answer.release for answer in answers if answer.release not in planned)
     entries = [_entry(release, times, answers) for release, times in planned.items()]
     return entries + [{**_entry(release, times, answers), "within": "filter"} for release, times in passed.items()]
@@ -338,17 +377,52 @@ def _entry(release: Release, times: int, answers: tuple[Answer, ...]) -> dict[st
     }
 
 
-def _problems_of_filters(entries: list[tuple[int, Release, bool]]) -> list[str]:
+def _problems_of_filters(entries: list[Listed]) -> list[str]:
     """Caps that were crossed: of each part, the zCDP that the filter let pass must not exceed the filter's."""
     problems = []
     for part in {part for part, _, _ in entries}:
         # a filter within a filter would be paid for by itself
-        caps = math.fsum(r.rho for at, r, within in entries if at == part and isinstance(r, ZCDPFilter) and not within)
-        costs = [r.cost() for at, r, within in entries if at == part and within]
+        own = [(release, within == "filter") for at, release, within in entries if at == part]
+        caps = math.fsum(release.rho for release, within in own if isinstance(release, ZCDPFilter) and not within)
+        costs = [release.cost() for release, within in own if within]
         passed = math.fsum(math.inf if cost.sampled else cost.rho for cost in costs)  # batches have no zCDP
         if not passed <= caps:
             problems.append(f"releases of zCDP {passed:.6g} are listed within a filter of {caps:.6g}")
     return problems
+
+
+def _problems_of_trials(entries: list[Listed], certificate: Certificate) -> list[str]:
+    """Of each part, what is listed within trials must be what one of them makes, and these must be as the settings say.
+
+    Only "filter" and "trials" pay for what is within them."""
+    problems = [
+        f"{release!r} is listed within {w!r}" for _, release, w in entries if w not in (None, "filter", "trials")
+    ]
+    for part in {part for part, release, within in entries if within == "trials" or isinstance(release, RandomTrials)}:
+        searches = [r for at, r, within in entries if at == part and isinstance(r, RandomTrials) and within is None]
+        made = _counted(release for at, release, within in entries if at == part and within == "trials")
+        if len(searches) != 1 or made not in [_counted((*fit, searches[0].score)) for fit in searches[0].fits]:
+            problems.append("what is listed within trials is not what one of them releases")
+            continue
+        (search,), parts = searches, certificate.settings.get("parts")
+        settings = parts[part]["settings"] if parts else certificate.settings
+        told = {name: settings[name] for name in ("trials", "fit_rows", "score_rows")}
+        if told != {name: getattr(search, name) for name in told} or (
+            search.fit_rows + search.score_rows != certificate.n_samples
+        ):
+            problems.append("the trials are not those that the settings and the number of rows tell of")
+        sampled = (release for release in search.parts if isinstance(release, SampledRelease))
+        if any(release.adjacency != certificate.adjacency for release in sampled):
+            problems.append("a trial is priced for other neighbours than the certificate's")
+    return problems
+
+
+def _counted(releases: Iterable[Release]) -> Counter[Release]:
+    """How often each is used, however they are listed."""
+    counts = Counter[Release]()
+    for release in releases:
+        counts[replace(release, times=1)] += release.times
+    return counts
 
 
 def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: Certificate) -> list[str]:
@@ -396,7 +470,7 @@ def _least_sensitivity(release: Release, clip: float, certificate: Certificate) 
         return minimiser_sensitivity(clip, n, adjacency, certificate.settings["ridge"], tolerance=0.0)
     if question in ("local gradient", "local labels"):
         return report_sensitivity(clip, adjacency)
-    if question == "step length":
+    if question in ("step length", "score"):
         return mean_loss_sensitivity(clip, n)
     if question == "gram":
         return gram_sensitivity(clip, n, adjacency)

@@ -115,6 +115,9 @@ def show_certificate(certificate: Certificate) -> None:
         if "rho" in entry["release"]:  # a cap, which answers nothing itself
             grid.add_row("spent while running", f"at most rho = {entry['release']['rho']:.4g} in zCDP")
             continue
+        if entry["question"] == "trials":
+            grid.add_row("searched", f"the best of a secret number of trials, {entry['release']['trials']:g} expected")
+            continue
         kinds.setdefault(f"{entry['question']}, {entry['noise']} noise", []).extend(entry["answers"])
     for kind, answers in kinds.items():
         scale, sensitivity = (between([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity"))

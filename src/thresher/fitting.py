@@ -129,8 +129,8 @@ class PrivateFit(BaseEstimator):
         ):
             theta = algorithm.run(vault)
             answers = vault.answers
-            randomness, published = vault.randomness, vault.published
-        certificate = certify(plan, answers, randomness, assumptions)
+            randomness, published, chosen = vault.randomness, vault.published, vault.chosen
+        certificate = certify(plan, answers, randomness, assumptions, chosen)
         if not certificate.verify():
             raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
         self._keep(theta, plan)

@@ -50,5 +50,5 @@ def load_model(path: str | Path) -> LinearModel:
     estimator.certificate_ = Certificate.from_dict(model["certificate"])
     if model.get("uncertainty") is not None:  # absent from files of earlier versions
         estimator.uncertainty_, estimator._published = Uncertainty.from_dict(model["uncertainty"]), ["uncertainty_"]
-    estimator.algorithm_ = estimator.certificate_.algorithm
+    estimator.algorithm_ = model["params"]["algorithm"]
     return estimator  # type: ignore[no-any-return]

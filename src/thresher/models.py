@@ -134,11 +134,7 @@ class LinearModel(PrivateFit):
         super()._publish(published)
 
     def _keep(self, theta: Floats, plan: Plan) -> None:
-        problem = plan.problem
-        intercepts = np.full(problem.outputs, problem.target_centre)
-        if problem.intercept:
-            intercepts += problem.intercept_column * theta[problem.width :]
-        self._store(theta[: problem.width].reshape(problem.outputs, problem.d), intercepts)
+        self._store(*plan.problem.model_of(theta))
 
     def _store(self, coefficients: Floats, intercepts: Floats) -> None:
         """One row of coefficients and one intercept per output."""

@@ -199,6 +199,13 @@ class Problem:
             return matrix
         return np.concatenate([matrix[: self.d].T.ravel(), matrix[self.d :].ravel()])
 
+    def model_of(self, theta: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """One row of coefficients and one intercept per output, in the units of the rows and the target."""
+        intercepts = np.full(self.outputs, self.target_centre)
+        if self.intercept:
+            intercepts += self.intercept_column * theta[self.width :]
+        return theta[: self.width].reshape(self.outputs, self.d), intercepts
+
     def origin(self) -> NDArray[np.float64]:
         return np.zeros(self.dimension)
 

@@ -130,6 +130,13 @@ class NoiseSource:
         self._guard()
         return int(self._generator.integers(below))
 
+    def trials(self, mean: float) -> int:
+        """A Poisson number of this mean, drawn again until it is not 0."""
+        self._guard()
+        while (drawn := int(self._generator.poisson(mean))) == 0:
+            pass
+        return drawn
+
     def laplace(self, scale: float, size: int) -> Floats:
         """Independent Laplace(scale)."""
         self._guard()

@@ -23,6 +23,7 @@ __all__ = [
     "Poisson",
     "Sampling",
     "fixed_size_rdp",
+    "poisson_deltas",
     "poisson_epsilon",
     "poisson_rdp",
     "poisson_sd",
@@ -62,9 +63,29 @@ def poisson_epsilon(parts: tuple[Poisson, ...], mu_squared: float, delta: float)
     """
     if not delta >= LEAST_DELTA:
         raise ValueError(f"delta={delta!r} is below {LEAST_DELTA:g}, where convolutions lose their digits; use RDP")
-    round_off = ROUND_OFF + ROUND_OFF_PER_ROUND * sum(part.times for part in parts)
+    round_off = _round_off(parts)
     if any(part.sd == 0 for part in parts) or math.isinf(mu_squared) or delta < 20 * round_off:
         return math.inf
+    return float(_losses(parts, mu_squared).get_epsilon_for_delta(delta - round_off))
+
+
+def poisson_deltas(parts: tuple[Poisson, ...], mu_squared: float, epsilons: Floats) -> Floats:
+    """For each of ``epsilons``, a delta proved for the same releases, by the same distributions."""
+    if any(part.sd == 0 for part in parts) or math.isinf(mu_squared):
+        return np.ones_like(epsilons)
+    order = np.argsort(epsilons)  # they must be ascending
+    found = np.empty_like(epsilons)
+    found[order] = _losses(parts, mu_squared).get_delta_for_epsilon(epsilons[order])
+    return np.minimum(found + _round_off(parts), 1.0)
+
+
+def _round_off(parts: tuple[Poisson, ...]) -> float:
+    return ROUND_OFF + ROUND_OFF_PER_ROUND * sum(part.times for part in parts)
+
+
+@lru_cache(maxsize=4)
+def _losses(parts: tuple[Poisson, ...], mu_squared: float) -> Any:
+    """The distribution of the privacy loss of all of them together."""
     interval = min(_interval(part) for part in parts)
     total: Any = None
     for part in parts:
@@ -73,7 +94,7 @@ def poisson_epsilon(parts: tuple[Poisson, ...], mu_squared: float, delta: float)
         total = composed if total is None else total.compose(composed)
     if mu_squared > 0:
         total = total.compose(_loss(1 / math.sqrt(mu_squared), 1.0, parts[0].adjacency, interval))
-    return float(total.get_epsilon_for_delta(delta - round_off))
+    return total
 
 
 def poisson_rdp(part: Poisson, orders: Floats) -> Floats:

@@ -47,6 +47,7 @@ from thresher.releases.local import (
     SphereReport,
 )
 from thresher.releases.sampled import SampledGradient, SampledMomentum, SampledRelease, least_noise, noise_guess
+from thresher.releases.trials import GaussianScore, RandomTrials
 
 __all__ = [
     "BinomialGradient",
@@ -61,6 +62,7 @@ __all__ = [
     "GaussianMoments",
     "GaussianReport",
     "GaussianRestrictedGradient",
+    "GaussianScore",
     "GumbelQuantile",
     "GumbelSelection",
     "GumbelStep",
@@ -75,6 +77,7 @@ __all__ = [
     "PiecewiseReport",
     "PrintedGradient",
     "PrintedLabels",
+    "RandomTrials",
     "Release",
     "SampledGradient",
     "SampledMomentum",
@@ -96,7 +99,7 @@ _KINDS: dict[str, type[Release]] = {
         GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram,
         GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
         GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, GumbelStep, LaplaceVertex, ExactRelease,
-        SampledGradient, SampledMomentum, ZCDPFilter,
+        SampledGradient, SampledMomentum, ZCDPFilter, GaussianScore, RandomTrials,
         BinomialGradient, BinomialMinimiser, SkellamGradient, SkellamMinimiser, PrintedGradient,
         SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport,
     )
@@ -105,13 +108,20 @@ _KINDS: dict[str, type[Release]] = {
 
 def release_from_dict(fields: dict[str, Any]) -> Release:
     """The release a certificate lists; only kinds priced here are known."""
-    arguments = dict(fields)
+    arguments = {name: _read(value) for name, value in fields.items()}
     kind = _KINDS.get(arguments.pop("kind", None))
     if kind is None:
         raise ValueError(f"unknown release kind {fields.get('kind')!r}; known: {', '.join(_KINDS)}")
     return kind(**arguments)
 
 
+def _read(value: Any) -> Any:
+    """A field as it was: some releases are made of others."""
+    if isinstance(value, dict):
+        return release_from_dict(value)
+    return tuple(map(_read, value)) if isinstance(value, (list, tuple)) else value
+
+
 def is_priced_here(release: object) -> bool:
     """Whether ``release`` is one of our own kinds, and not a look-alike with a price of its own."""
-    return type(release) in _KINDS.values()
+    return type(release) in _KINDS.values() and all(map(is_priced_here, getattr(release, "parts", ())))

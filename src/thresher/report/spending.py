@@ -14,7 +14,7 @@ from thresher.budget import Budget
 from thresher.certificate import Certificate
 from thresher.experiments.experiment import Chart, Series
 from thresher.outlook import noise_over_signal, relative_noise
-from thresher.releases import Release, ZCDPFilter, release_from_dict
+from thresher.releases import RandomTrials, Release, ZCDPFilter, release_from_dict
 from thresher.report import page
 from thresher.report.charts import bars, draw
 from thresher.report.words import asked, between
@@ -52,6 +52,8 @@ def released_parts(certificate: Certificate) -> list[str]:
         f"All that ever left the rows. Before each answer, {clipped}; sensitivity is how far one person can then move "
         "the answer, and the noise is scaled to that."
     )
+    if any(entry.get("within") == "trials" for entry in certificate.releases):
+        words += " This is the best of a secret number of trials; the cost below is that of all of them."
     facts = [_asked(kind, certificate.unit) for kind in kinds.values()]
     parts = [page.paragraph(words), page.facts(facts), _kinds_table(kinds)]
     if cap is not None:
@@ -75,6 +77,8 @@ def _kinds(certificate: Certificate) -> tuple[dict[str, _Kind], float | None]:
         release = release_from_dict(entry["release"])
         if isinstance(release, ZCDPFilter):
             caps.append(release.rho)
+            continue
+        if isinstance(release, RandomTrials):  # of which one trial's answers are listed
             continue
         kind = kinds.setdefault(f"{release.question}, {release.noise}", _Kind())
         kind.releases.append(release)

@@ -41,6 +41,8 @@ QUESTIONS = {
     "quantile": "at which size the values of a quantity should be cut off",
     "vertex": "along which column to move next",
     "step length": "how far to move",
+    "trials": "which of a secret number of trials is best",
+    "score": "how well a model does on rows it was not fitted to",
     "minimiser": "the best coefficients, found at once",
     "perturbed minimiser": "the best coefficients for a randomly tilted loss",
     "labels": "what a model of the rows predicts for public rows",

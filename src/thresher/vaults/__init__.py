@@ -3,5 +3,6 @@
 from thresher.vaults.central import CentralVault
 from thresher.vaults.labels import LabelVault
 from thresher.vaults.local import LocalVault, SimulatedVault
+from thresher.vaults.trials import Candidate, Trials
 
-__all__ = ["CentralVault", "LabelVault", "LocalVault", "SimulatedVault"]
+__all__ = ["Candidate", "CentralVault", "LabelVault", "LocalVault", "SimulatedVault", "Trials"]

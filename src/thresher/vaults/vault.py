@@ -30,6 +30,8 @@ class Vault:
         self._watch = watch
         self.published: dict[str, Any] = {}
         """By-products of a run that may leave with the model: public, or computed from answers alone."""
+        self.chosen: Plan | None = None
+        """The plan of the one trial that is told of, where there were several."""
 
     @property
     def plan(self) -> Plan:

@@ -1,0 +1,158 @@
+"""The vault of a search: it fits on some of its rows, scores on the others, and tells of one trial only."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from thresher.budget import Adjacency
+from thresher.clipping import mean_loss_sensitivity
+from thresher.plan import Answer, Plan, Problem
+from thresher.randomness import NoiseSource
+from thresher.releases import GaussianScore, RandomTrials
+from thresher.scoring import Scoring
+from thresher.vaults.central import CentralVault
+from thresher.vaults.rows import round_off
+from thresher.vaults.vault import Vault
+
+__all__ = ["Candidate", "HeldOut", "Trial", "Trials"]
+
+Floats = NDArray[np.float64]
+
+Part = tuple[Any, Floats]
+"""Rows and their targets."""
+
+HIGHEST = 1.0  # of a row's score
+
+
+class Candidate(NamedTuple):
+    """What a trial may do: an algorithm (anything with ``run``), and its plan for the rows that are fitted."""
+
+    algorithm: Any
+    plan: Plan
+
+
+class Trial(NamedTuple):
+    """What a trial found. Only the best one's leaves."""
+
+    candidate: Candidate
+    theta: Floats
+    score: float
+    answers: tuple[Answer, ...]
+    published: dict[str, Any]
+
+
+class HeldOut(Vault):
+    """Rows that nothing is fitted to; answers how well a model that was released does on them."""
+
+    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource) -> None:
+        super().__init__(plan, noise)
+        self._X, self._y = X, y
+
+    def close(self) -> None:
+        self._X, self._y = None, np.empty(0)
+
+    def score(self, theta: Floats, problem: Problem, scoring: Scoring, release: GaussianScore) -> float:
+        """(1/n) sum over rows of their score + noise, each score in [0, 1] whatever the row is."""
+        if self._X is None:
+            raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
+        self._meter.charge(release, "score")
+        coefficients, intercepts = problem.model_of(theta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins = self._X @ coefficients.T + intercepts
+        scores = scoring.of_rows(margins if problem.outputs > 1 else margins[:, 0], self._y)
+        mean = np.array([math.fsum(np.clip(scores, 0.0, HIGHEST)) / self.problem.n])
+        sensitivity = mean_loss_sensitivity(HIGHEST, self.problem.n)
+        noisy, scale = self._noise.gaussian(mean, sensitivity, release.multiplier, round_off(self.problem.n, HIGHEST))
+        self._record(release, HIGHEST, sensitivity, scale)
+        return float(noisy[0])
+
+
+class Trials(Vault):
+    """All rows of a search. Who is fitted and who is scored is drawn once, by lot."""
+
+    def __init__(
+        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
+    ) -> None:
+        super().__init__(plan, noise, watch)
+        # dense BLAS products round a row differently depending on where it stands; sparse ones do not
+        self._X = sparse.csr_array(X) if sparse.issparse(X) or noise.hardened else X
+        self._y = np.asarray(y, dtype=np.float64)
+
+    def close(self) -> None:
+        self._X, self._y = None, np.empty(0)
+
+    def best(self, release: RandomTrials, candidates: Sequence[Candidate], scoring: Scoring) -> Trial:
+        """The trial with the best noisy score; its answers are all that is recorded.
+
+        A trial that fails is an outcome like any other, the worst: what went wrong, and for whom, is not told.
+        """
+        if self._X is None:
+            raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
+        for candidate in candidates:
+            if candidate.plan.releases not in release.fits or candidate.plan.problem.n != release.fit_rows:
+                raise ValueError(f"{candidate.plan.algorithm}: the search is not priced for this plan of a candidate")
+        self._meter.charge(release, "trials")
+        fitted, held_out = self._parts(release)
+        best: Trial | None = None
+        for _ in range(self._noise.trials(release.trials)):
+            candidate = candidates[self._noise.whole_number(len(candidates))]
+            trial = self._trial(candidate, fitted, held_out, release, scoring)
+            if trial is not None and (best is None or trial.score > best.score):
+                best = trial
+        if best is None:
+            raise RuntimeError(
+                "no trial came to a result, so there is no model; the budget stays spent. Try the candidates with "
+                "estimator.fit on data that need no protection"
+            )
+        for answer in best.answers:
+            self._meter.record(answer)
+        self.chosen = best.candidate.plan
+        return best
+
+    def _parts(self, release: RandomTrials) -> tuple[Part, Part]:
+        """The rows to fit and the rows to score.
+
+        Replace-one: a random subset of public size. Add-remove: each row draws its own part, so that nobody else's
+        depends on whether a row is there (see :mod:`thresher.vaults.voting`).
+        """
+        rows = len(self._y)
+        fixed = self._plan.budget.adjacency is Adjacency.REPLACE_ONE
+        share = release.score_rows / (release.fit_rows + release.score_rows)
+        scored = np.zeros(rows, dtype=bool)
+        scored[self._noise.batch(rows, share, "fixed" if fixed else "poisson")] = True
+        fit, score = np.flatnonzero(~scored), np.flatnonzero(scored)
+        return (self._X[fit], self._y[fit]), (self._X[score], self._y[score])
+
+    def _trial(
+        self, candidate: Candidate, fitted: Part, held_out: Part, release: RandomTrials, scoring: Scoring
+    ) -> Trial | None:
+        """None if it failed. Warnings would tell of other trials than the best, and of their number."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return self._tried(candidate, fitted, held_out, release, scoring)
+        except Exception:
+            return None
+
+    def _tried(
+        self, candidate: Candidate, fitted: Part, held_out: Part, release: RandomTrials, scoring: Scoring
+    ) -> Trial:
+        with CentralVault(fitted[0], fitted[1], candidate.plan, self._noise) as rows:
+            theta = candidate.algorithm.run(rows)
+        with HeldOut(held_out[0], held_out[1], score_plan(candidate.plan, release), self._noise) as others:
+            score = others.score(theta, candidate.plan.problem, scoring, release.score)
+        return Trial(candidate, theta, score, (*rows.answers, *others.answers), rows.published)
+
+
+def score_plan(fit: Plan, release: RandomTrials) -> Plan:
+    """What is asked of the held-out rows after ``fit``."""
+    problem = replace(fit.problem, n=release.score_rows)
+    return Plan("score", problem, fit.budget, (release.score,))
