@@ -20,6 +20,7 @@ from thresher import (
     Certificate,
     ERMClassifier,
     ERMRegressor,
+    Ledger,
     LocalSparseRegressor,
     PrivacyWarning,
     PrivateSearchCV,
@@ -32,6 +33,7 @@ from thresher.certificate import combine
 from thresher.preprocessing import PrivateScaler
 from thresher.randomness import NoiseSource
 from thresher.tuning import _largest
+from thresher.vaults import Trials
 
 N, D = 400, 6
 
@@ -616,3 +618,71 @@ def test_the_total_is_not_that_of_one_trial(table):
     assert trial < 0.8 * search.certificate_.epsilon
     understated = replace(search.certificate_, epsilon=trial)
     assert not understated.verify()
+
+
+# -- people with several rows, and ledgers --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_a_person_is_fitted_or_scored_with_all_their_rows(table, adjacency, monkeypatch):
+    X, y = table
+    people = np.arange(N) // 4
+    estimator = SparseRegressor(
+        2, feature_bound=1.0, target_bound=2.0, algorithm="dp-ight", adjacency=adjacency,
+        n_public=N // 4 if adjacency == "add-remove" else None,
+    )  # fmt: skip
+    seen = []
+    parts = Trials._parts
+
+    def look(self, release):
+        seen.append(parts(self, release))
+        return seen[-1]
+
+    monkeypatch.setattr(Trials, "_parts", look)
+    search = regression(estimator=estimator).fit(X, y, groups=people)
+    ((X_fit, _, owners), (X_scored, _, _)) = seen[0]
+    whose = {tuple(row): person for row, person in zip(X, people, strict=True)}
+    fitted, scored = ({whose[tuple(row)] for row in rows} for rows in (X_fit, X_scored))
+    assert not fitted & scored
+    assert fitted | scored == set(range(N // 4))
+    assert len(set(owners)) == owners.max() + 1 == len(fitted)
+    assert (search.certificate_.unit, search.certificate_.n_samples) == ("person", N // 4)
+    assert search.best_estimator_.certificate_.verify()
+    assert str(N) not in search.certificate_.to_json().replace("400000", "")
+
+
+def test_groups_of_one_row_each_change_nothing_but_the_unit(table):
+    X, y = table
+    plain, grouped = (regression(random_state=3).fit(X, y, groups=g) for g in (None, np.arange(N)))
+    np.testing.assert_array_equal(plain.best_estimator_.coef_, grouped.best_estimator_.coef_)
+    assert plain.best_score_ == grouped.best_score_
+
+
+def test_a_candidate_that_has_no_price_for_people_is_refused_before_a_ledger_is_asked(table, tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.grant("people", 9.0, 1e-6, unit="person")
+    search = regression({"algorithm": ["dp-ight", "two-stage"]}, ledger=ledger, dataset="people")
+    with pytest.raises(ValueError, match="'two-stage'"):
+        search.fit(*table, groups=np.arange(N) // 4)
+    assert ledger.spent("people").epsilon == 0
+
+
+def test_a_ledger_pays_for_a_search_once_and_before_it_begins(table, tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.grant("people", 2.5, 1e-6)
+    search = regression(ledger=ledger, dataset="people")
+    fitted = clone(search).fit(*table)
+    (entry,) = [entry for entry in ledger.history("people") if entry.kind == "fit"]
+    assert (entry.algorithm, entry.status) == ("private-search", "committed")
+    assert 0.99 * 2 < ledger.spent("people").epsilon <= 2
+    assert ledger.verify(certificate=fitted.best_estimator_.certificate_)
+    with pytest.raises(BudgetExceeded, match="this fit costs"):
+        pickle.loads(pickle.dumps(search)).fit(*table)
+    fitted.best_estimator_.save(tmp_path / "model.json")
+    assert ledger.verify(certificate=load_model(tmp_path / "model.json").certificate_)
+
+
+def test_the_estimator_of_a_search_does_not_pay_by_itself(table):
+    estimator = SparseRegressor(2, feature_bound=1.0, target_bound=2.0, ledger="budget.db", dataset="people")
+    with pytest.raises(ValueError, match="give ledger= and dataset= to PrivateSearchCV"):
+        regression(estimator=estimator).fit(*table)

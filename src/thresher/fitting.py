@@ -19,10 +19,10 @@ from thresher.clipping import Bounds
 from thresher.ledger import reserved
 from thresher.owners import numbered
 from thresher.partitions import Collection, Partitions, stand_in
-from thresher.plan import Plan, Problem
+from thresher.plan import Plan, Problem, Unit
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
-from thresher.tables import without_values
+from thresher.tables import reject_text, without_counts, without_values
 from thresher.vaults import CentralVault
 from thresher.vaults.rows import check_samplers
 
@@ -72,8 +72,8 @@ class PrivateFit(BaseEstimator):
         """
         return self._plan(n_samples, n_features, self._outputs_declared())
 
-    def _plan(self, n_samples: int, n_features: int, outputs: int) -> Plan:
-        problem = self._problem(n_samples, n_features, outputs)
+    def _plan(self, n_samples: int, n_features: int, outputs: int, unit: Unit = "row") -> Plan:
+        problem = replace(self._problem(n_samples, n_features, outputs), unit=unit)
         delta = n_samples**-2.0 if self.delta is None else self.delta
         budget = Budget(self.epsilon, delta, self.adjacency)
         plan: Plan = self._algorithm(outputs).plan(problem, budget)
@@ -85,7 +85,7 @@ class PrivateFit(BaseEstimator):
         """Whose each row is, where ``groups`` makes the person the unit of privacy."""
         if groups is None:
             return None
-        if self._vault() is not CentralVault:
+        if not getattr(self._vault(), "of_people", False):
             raise TypeError(
                 f"groups is not supported by {type(self).__name__}.fit: every row is a person's only report there; "
                 "give one row per person and drop the argument"
@@ -96,9 +96,8 @@ class PrivateFit(BaseEstimator):
         n, d = X.shape if owners is None else (int(owners.max()) + 1, X.shape[1])
         outputs = 1 if y.ndim == 1 else y.shape[1]
         algorithm = self._algorithm(outputs)
-        plan = self._told(self._plan(n if self.n_public is None else self.n_public, d, outputs), X)
-        if owners is not None:
-            plan = replace(plan, problem=replace(plan.problem, unit="person"))
+        unit: Unit = "row" if owners is None else "person"
+        plan = self._told(self._plan(n if self.n_public is None else self.n_public, d, outputs, unit), X)
         counted = plan.problem.counted
         adjacency = plan.budget.adjacency
         if adjacency is Adjacency.REPLACE_ONE and self.n_public is not None:
@@ -117,7 +116,7 @@ class PrivateFit(BaseEstimator):
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
         warn_about(plan)
         noise = NoiseSource(self.random_state, hardened=self.hardened)
-        check_samplers(plan, noise)
+        check_samplers(plan, self.hardened)
         paid = reserved(self.ledger, self.dataset, plan, X)
         # from here on the old model and its by-products are gone: an interrupted fit leaves none
         for name in ("certificate_", *self.__dict__.pop("_published", ())):
@@ -172,6 +171,14 @@ class PrivateFit(BaseEstimator):
             return validate_data(self, X, *y, dtype=self._dtypes, **requirements)
         except ValueError as error:
             raise ValueError(without_values(str(error))) from None
+
+    def _checked_pair(self, X: Any, y: Any, groups: Any) -> tuple[Any, Any]:
+        """Rows and targets; with ``groups`` how many rows there are is private, and no message tells it."""
+        reject_text(X)
+        try:
+            return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)  # type: ignore[no-any-return]
+        except ValueError as error:
+            raise ValueError(str(error) if groups is None else without_counts(str(error))) from None
 
     def _checked_on_workers(self, X: Collection, y: Any) -> tuple[Partitions, Any]:
         """The same for rows that stay on Dask workers: their columns and targets here, their cells there."""

@@ -22,7 +22,7 @@ from thresher.measurements import LINEAR, Measurement
 from thresher.partitions import at_work, is_dask, lazily
 from thresher.penalties import NO_PENALTY, Penalty
 from thresher.plan import Plan, Problem
-from thresher.tables import numeric_target, reject_text, without_counts
+from thresher.tables import numeric_target, reject_text
 from thresher.uncertainty import Uncertainty
 
 __all__ = ["ClassifierModel", "LinearModel", "RegressorModel", "Target"]
@@ -152,11 +152,7 @@ class LinearModel(PrivateFit):
                 f"{name} is not supported by {type(self).__name__}.fit: a weighted row would have another sensitivity "
                 "than the one that is paid for; drop the argument"
             )
-        reject_text(X)
-        try:
-            return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)  # type: ignore[no-any-return]
-        except ValueError as error:
-            raise ValueError(str(error) if groups is None else without_counts(str(error))) from None
+        return self._checked_pair(X, y, groups)
 
     def _margins(self, X: Any) -> Floats:
         check_is_fitted(self, "certificate_")

@@ -26,9 +26,9 @@ from thresher.plan import Plan, Problem
 from thresher.pool import candidates_of, told
 from thresher.releases import GaussianScore, RandomTrials
 from thresher.scoring import CLASSES, NUMBERS, Scoring
-from thresher.tables import numeric_target, reject_text
+from thresher.tables import numeric_target
 from thresher.vaults import Candidate, Trials
-from thresher.vaults.rows import EXACTLY_SAMPLED
+from thresher.vaults.rows import check_samplers
 
 __all__ = ["PrivateSearchCV"]
 
@@ -118,12 +118,10 @@ class Search:
     def _planned(self, model: Any, params: dict[str, Any], problem: Problem, rows: int, budget: Budget) -> Plan:
         model = clone(model).set_params(epsilon=budget.epsilon, delta=budget.delta)
         with _named(params):
-            plan: Plan = model._plan(rows, problem.d, problem.outputs)
+            plan: Plan = model._plan(rows, problem.d, problem.outputs, problem.unit)
+            check_samplers(plan, model.hardened)
         if plan.calibration != "proved":
             raise ValueError(f"candidate {params!r}: noise as printed in a paper has no price; use 'proved'")
-        for release in plan.releases:
-            if model.hardened and release.noise not in EXACTLY_SAMPLED and release.question != "any":
-                raise ValueError(f"candidate {params!r}: hardened=True has no exact sampler for {release.noise} noise")
         return plan
 
 
@@ -157,6 +155,8 @@ class PrivateSearchCV(PrivateFit):
         "accuracy" (the default) or "neg_log_loss" for classes; "neg_mean_squared_error" (the default) or
         "neg_mean_absolute_error" for numbers, which are clipped to the widest ``target_bound`` of all candidates. No
         row's error counts more than the narrowest one's width: that sets the noise of a score.
+    ledger, dataset : Ledger or its URL, str
+        The account that pays for the whole search, once, before a row is read (:class:`~thresher.Ledger`).
     random_state : int
         Repeatable noise, for tests and research only; it marks the certificate.
     verbose : int
@@ -186,6 +186,8 @@ class PrivateSearchCV(PrivateFit):
         n_iter: int = 10,
         validation: float = 0.2,
         scoring: str | None = None,
+        ledger: Any = None,
+        dataset: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -197,20 +199,24 @@ class PrivateSearchCV(PrivateFit):
         self.n_iter = n_iter
         self.validation = validation
         self.scoring = scoring
+        self.ledger = ledger
+        self.dataset = dataset
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Search on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars) and the targets or labels ``y``."""
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+        """Search on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars) and the targets or labels ``y``.
+
+        ``groups`` holds the id of each row's person, if some have several rows; then people are the unit of privacy.
+        """
         model = self._model()
         assumptions: tuple[str, ...] = ()
         with at_work(X, y) as (X, y):
-            reject_text(X)
             y = y if self._classifies else numeric_target(y)
-            X, y = self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
+            X, y = self._checked_pair(X, y, groups)
         if self._classifies:
             classes, y, assumptions = model._classes_in(y)
-        self._fit(X, y, assumptions)
+        self._fit(X, y, assumptions, self._owners(groups, len(y)))
         best = self.best_estimator_
         best.n_features_in_, best.certificate_ = self.n_features_in_, self.certificate_
         if hasattr(self, "feature_names_in_"):
@@ -308,6 +314,8 @@ class PrivateSearchCV(PrivateFit):
         if type(self.estimator) not in KINDS:
             names = ", ".join(kind.__name__ for kind in KINDS)
             raise ValueError(f"estimator={self.estimator!r} must be one of {names}: others cannot be priced together")
+        if self.estimator.ledger is not None or self.estimator.dataset is not None:
+            raise ValueError("estimator: a search is paid as a whole; give ledger= and dataset= to PrivateSearchCV")
         return self.estimator
 
     @property

@@ -246,7 +246,7 @@ def parts_of(adjacency, seed, form=np.array):
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array, sparse.csc_array, sparse.coo_array])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_every_row_is_fitted_or_scored_and_none_is_both(adjacency, form):
-    (X, y), (X_scored, y_scored) = parts_of(adjacency, 0, form)
+    (X, y, _), (X_scored, y_scored, _) = parts_of(adjacency, 0, form)
     np.testing.assert_array_equal(np.sort(np.concatenate([y, y_scored])), np.arange(N) * D)
     for rows, targets in ((X, y), (X_scored, y_scored)):
         rows = rows.toarray() if sparse.issparse(rows) else rows

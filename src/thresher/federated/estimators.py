@@ -22,7 +22,7 @@ from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protoc
 from thresher.federated.vault import FederatedVault, GatheredVault, parties_of
 from thresher.models import ClassifierModel, LinearModel, RegressorModel, Target
 from thresher.penalties import Penalty
-from thresher.plan import Plan
+from thresher.plan import Plan, Unit
 from thresher.randomness import NoiseSource
 from thresher.tables import numeric_target, reject_text
 
@@ -49,12 +49,12 @@ class _FederatedModel(LinearModel):
     def _algorithm(self, outputs: int) -> Algorithm:
         return self._protocol().algorithm(self._penalty().strength or None, None)
 
-    def _plan(self, n_samples: int, n_features: int, outputs: int) -> Plan:
+    def _plan(self, n_samples: int, n_features: int, outputs: int, unit: Unit = "row") -> Plan:
         if self.aggregation not in get_args(Backend):
             raise ValueError(
                 f"aggregation={self.aggregation!r} must be one of {', '.join(map(repr, get_args(Backend)))}"
             )
-        plan = super()._plan(n_samples, n_features, outputs)
+        plan = super()._plan(n_samples, n_features, outputs, unit)
         if self._protocol().joint:
             return joint(plan, self.aggregation)
         return replace(plan, trust="parties" if self._protocol().noise == "separate" else "reference")

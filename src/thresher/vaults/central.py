@@ -19,3 +19,6 @@ __all__ = ["CentralVault"]
 
 class CentralVault(Averages, Batches, Choices, Transfer, Vertices, Perturbation, Voting):
     """Rows, clipped as they enter; noisy answers, as planned; nothing else."""
+
+    of_people = True
+    """Whether it can be told whose each row is."""

@@ -17,7 +17,7 @@ from thresher.losses import loss_of
 from thresher.partitions import applied
 from thresher.plan import OF_ROWS_ONLY, Plan
 from thresher.randomness import NoiseSource
-from thresher.releases import Release, ZCDPFilter
+from thresher.releases import RandomTrials, Release, ZCDPFilter
 from thresher.vaults.shares import Shares
 from thresher.vaults.vault import Vault
 
@@ -57,7 +57,7 @@ class Rows(Vault):
             raise ValueError(
                 f"owners must be given where the unit is a person, and only there; it is {plan.problem.unit!r}"
             )
-        check_samplers(plan, noise)
+        check_samplers(plan, noise.hardened)
         self._views: list[Self] = []
         self._loss = loss_of(self.problem.loss, self.problem.measurement)
         rows, targets = self._clipped(X, np.asarray(y, dtype=np.float64))
@@ -99,7 +99,7 @@ class Rows(Vault):
         """Refuse what cannot be answered, then pay; only after this may a row be touched."""
         engine = self._open()
         self._check_question(release, clip, theta)
-        check_sampler(release, self._plan, self._noise)
+        check_sampler(release, self._plan, self._noise.hardened)
         if self.problem.unit == "person" and question in OF_ROWS_ONLY:
             raise ValueError(f"a {question} is for people with one row each; ask another question")
         if self.problem.outputs > 1 and question not in OF_SEVERAL_OUTPUTS:
@@ -218,15 +218,15 @@ class Rows(Vault):
         return self._noise.gumbel_top(scores, picks, sensitivity, multiplier, error)
 
 
-def check_samplers(plan: Plan, noise: NoiseSource) -> None:
+def check_samplers(plan: Plan, hardened: bool) -> None:
     """Refuse a plan whose noise cannot be drawn as asked."""
     for release in plan.releases:
-        if not isinstance(release, ZCDPFilter):  # what that lets pass is checked when it is asked
-            check_sampler(release, plan, noise)
+        if not isinstance(release, (RandomTrials, ZCDPFilter)):  # what those let pass is checked by itself
+            check_sampler(release, plan, hardened)
 
 
-def check_sampler(release: Release, plan: Plan, noise: NoiseSource) -> None:
-    if noise.hardened and release.noise not in EXACTLY_SAMPLED:
+def check_sampler(release: Release, plan: Plan, hardened: bool) -> None:
+    if hardened and release.noise not in EXACTLY_SAMPLED:
         raise ValueError(
             f"hardened=True has no exact sampler for {release.noise} noise, which {plan.algorithm} needs; "
             "use another algorithm or noise, or hardened=False"

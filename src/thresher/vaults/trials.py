@@ -20,14 +20,17 @@ from thresher.releases import GaussianScore, RandomTrials
 from thresher.scoring import Scoring
 from thresher.vaults.central import CentralVault
 from thresher.vaults.rows import round_off
+from thresher.vaults.shares import Shares
 from thresher.vaults.vault import Vault
 
 __all__ = ["Candidate", "HeldOut", "Trial", "Trials"]
 
 Floats = NDArray[np.float64]
 
-Part = tuple[Any, Floats]
-"""Rows and their targets."""
+Indices = NDArray[np.intp]
+
+Part = tuple[Any, Floats, Indices | None]
+"""Rows, their targets and, where the unit is a person, whose they are."""
 
 HIGHEST = 1.0  # of a row's score
 
@@ -52,25 +55,31 @@ class Trial(NamedTuple):
 class HeldOut(Vault):
     """Rows that nothing is fitted to; answers how well a model that was released does on them."""
 
-    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource) -> None:
+    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, owners: Indices | None = None) -> None:
         super().__init__(plan, noise)
         self._X, self._y = X, y
+        self._shares = None if owners is None else Shares(owners, noise)
 
     def close(self) -> None:
-        self._X, self._y = None, np.empty(0)
+        self._X, self._y, self._shares = None, np.empty(0), None
 
     def score(self, theta: Floats, problem: Problem, scoring: Scoring, release: GaussianScore) -> float:
-        """(1/n) sum over rows of their score + noise, each score in [0, 1] whatever the row is."""
+        """(1/n) sum over rows of their score + noise, each score in [0, 1] whatever the row is.
+
+        Where people are the unit, a person's score is the mean of those of their rows.
+        """
         if self._X is None:
             raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
         self._meter.charge(release, "score")
         coefficients, intercepts = problem.model_of(theta)
         with np.errstate(over="ignore", invalid="ignore"):
             margins = self._X @ coefficients.T + intercepts
-        scores = scoring.of_rows(margins if problem.outputs > 1 else margins[:, 0], self._y)
-        mean = np.array([math.fsum(np.clip(scores, 0.0, HIGHEST)) / self.problem.n])
-        sensitivity = mean_loss_sensitivity(HIGHEST, self.problem.n)
-        noisy, scale = self._noise.gaussian(mean, sensitivity, release.multiplier, round_off(self.problem.n, HIGHEST))
+        scores = np.clip(scoring.of_rows(margins if problem.outputs > 1 else margins[:, 0], self._y), 0.0, HIGHEST)
+        scores = scores if self._shares is None else self._shares.times(scores)
+        n, rows_each = self.problem.n, self.problem.rows_each
+        sensitivity, error = mean_loss_sensitivity(HIGHEST, n), round_off(n, HIGHEST, rows_each)
+        mean = np.array([math.fsum(scores) / n])
+        noisy, scale = self._noise.gaussian(mean, sensitivity, release.multiplier, error)
         self._record(release, HIGHEST, sensitivity, scale)
         return float(noisy[0])
 
@@ -78,16 +87,20 @@ class HeldOut(Vault):
 class Trials(Vault):
     """All rows of a search. Who is fitted and who is scored is drawn once, by lot."""
 
+    of_people = True
+
     def __init__(
-        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
-    ) -> None:
+        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None,
+        owners: Indices | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(plan, noise, watch)
         # dense BLAS products round a row differently depending on where it stands; sparse ones do not
         self._X = sparse.csr_array(X) if sparse.issparse(X) or noise.hardened else X
         self._y = np.asarray(y, dtype=np.float64)
+        self._owners = owners
 
     def close(self) -> None:
-        self._X, self._y = None, np.empty(0)
+        self._X, self._y, self._owners = None, np.empty(0), None
 
     def best(self, release: RandomTrials, candidates: Sequence[Candidate], scoring: Scoring) -> Trial:
         """The trial with the best noisy score; its answers are all that is recorded.
@@ -121,15 +134,21 @@ class Trials(Vault):
         """The rows to fit and the rows to score.
 
         Replace-one: a random subset of public size. Add-remove: each row draws its own part, so that nobody else's
-        depends on whether a row is there (see :mod:`thresher.vaults.voting`).
+        depends on whether a row is there (see :mod:`thresher.vaults.voting`). Where people are the unit, all rows of a
+        person are in one part.
         """
-        rows = len(self._y)
+        present = len(self._y) if self._owners is None else int(self._owners.max()) + 1
         fixed = self._plan.budget.adjacency is Adjacency.REPLACE_ONE
         share = release.score_rows / (release.fit_rows + release.score_rows)
-        scored = np.zeros(rows, dtype=bool)
-        scored[self._noise.batch(rows, share, "fixed" if fixed else "poisson")] = True
-        fit, score = np.flatnonzero(~scored), np.flatnonzero(scored)
-        return (self._X[fit], self._y[fit]), (self._X[score], self._y[score])
+        scored = np.zeros(present, dtype=bool)
+        scored[self._noise.batch(present, share, "fixed" if fixed else "poisson")] = True
+        scored = scored if self._owners is None else scored[self._owners]
+        return self._part(~scored), self._part(scored)
+
+    def _part(self, taken: NDArray[np.bool_]) -> Part:
+        rows = np.flatnonzero(taken)
+        owners = None if self._owners is None else np.unique(self._owners[rows], return_inverse=True)[1]
+        return self._X[rows], self._y[rows], owners
 
     def _trial(
         self, candidate: Candidate, fitted: Part, held_out: Part, release: RandomTrials, scoring: Scoring
@@ -145,9 +164,11 @@ class Trials(Vault):
     def _tried(
         self, candidate: Candidate, fitted: Part, held_out: Part, release: RandomTrials, scoring: Scoring
     ) -> Trial:
-        with CentralVault(fitted[0], fitted[1], candidate.plan, self._noise) as rows:
+        X, y, owners = fitted
+        with CentralVault(X, y, candidate.plan, self._noise, owners=owners) as rows:
             theta = candidate.algorithm.run(rows)
-        with HeldOut(held_out[0], held_out[1], score_plan(candidate.plan, release), self._noise) as others:
+        X, y, owners = held_out
+        with HeldOut(X, y, score_plan(candidate.plan, release), self._noise, owners) as others:
             score = others.score(theta, candidate.plan.problem, scoring, release.score)
         return Trial(candidate, theta, score, (*rows.answers, *others.answers), rows.published)
 
