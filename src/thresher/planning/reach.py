@@ -1,0 +1,138 @@
+"""How much epsilon, or how many rows, an error needs: searched by simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from thresher.planning.forecast import DRAWS, NOT_PRIVATE, SIGNAL, Prediction, predicted, prepared
+from thresher.planning.simulate import LARGEST, Case, Simulation
+
+__all__ = ["Over", "Reach", "least"]
+
+Over = Literal["epsilon", "rows"]
+
+EPSILONS = (1 / 64, 64.0)
+FEWEST_ROWS = 20
+CELLS = LARGEST // 2  # of the largest table in a search, so that it ends in a minute or two
+STEP = 2.0
+FINE = 1.5  # a bracket that is no wider is not halved again
+SURE = 2.0  # standard errors
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Where an algorithm's mean error falls to ``error``.
+
+    At ``low`` it is above by two standard errors, at ``high`` below by two: each end is wrong with a chance of about
+    2 %. No ``low``: even the least value tried is enough. No ``high``: even the largest, ``tried[1]``, may not be.
+    ``about`` is where a line through the means next to it, both axes logarithmic, crosses the error.
+    """
+
+    algorithm: str
+    over: Over
+    error: float
+    low: float | None
+    high: float | None
+    about: float | None
+    tried: tuple[float, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def least(
+    estimator: Any,
+    n_samples: int,
+    n_features: int,
+    error: float,
+    *,
+    over: Over = "epsilon",
+    signal: float = SIGNAL,
+    algorithms: Sequence[Any] = (),
+    draws: int = DRAWS,
+    random_state: int = 0,
+    n_jobs: int = -1,
+    verbose: int = 0,
+) -> tuple[Reach, ...]:
+    """The least epsilon (at ``n_samples`` rows) or number of rows (at the estimator's epsilon) for a mean error.
+
+    Each algorithm is tried at the value given, then at half or double of it until the error lies clearly on either
+    side, and once in between; larger tables than 25 million cells are not tried. All values share their draws.
+    Arguments are those of :func:`~thresher.planning.forecast`.
+    """
+    if not 0 < error < 1:
+        raise ValueError(f"error={error!r} must lie strictly between 0 and 1, which is the error of the zero model")
+    if over not in ("epsilon", "rows"):
+        raise ValueError(f"over={over!r} must be 'epsilon' or 'rows'")
+    simulation = prepared(
+        estimator, n_samples, n_features, signal=signal, algorithms=algorithms, draws=draws, random_state=random_state,
+        n_jobs=n_jobs, verbose=verbose,
+    )  # fmt: skip
+    start = float(estimator.epsilon) if over == "epsilon" else float(n_samples)
+    limits = EPSILONS if over == "epsilon" else (float(FEWEST_ROWS), CELLS / n_features)
+    tried: dict[str, dict[float, Prediction]] = {
+        name: {} for name in simulation.algorithms if name != NOT_PRIVATE or len(simulation.algorithms) == 1
+    }
+    values = dict.fromkeys(tried, start)
+    while values:
+        _try(simulation, over, values, (float(n_samples), float(estimator.epsilon)), tried)
+        following = {name: next_value(seen, error, limits) for name, seen in tried.items() if name in values}
+        values = {name: value for name, value in following.items() if value is not None}
+    return tuple(_answer(name, over, error, seen) for name, seen in tried.items())
+
+
+def _try(
+    simulation: Simulation, over: Over, values: Mapping[str, float], given: tuple[float, float],
+    tried: Mapping[str, dict[float, Prediction]],
+) -> None:  # fmt: skip
+    """Each algorithm at the value it needs next."""
+    n, epsilon = given
+    cases = [
+        Case(name, int(n), value) if over == "epsilon" else Case(name, round(value), epsilon)
+        for name, value in values.items()
+    ]
+    for prediction in predicted(simulation, cases):
+        tried[prediction.algorithm][values[prediction.algorithm]] = prediction
+
+
+def next_value(tried: Mapping[float, Prediction], error: float, limits: tuple[float, float]) -> float | None:
+    """What to try next, or nothing if the error is bracketed as closely as it will be."""
+    low, high = _bracket(tried, error)
+    if high is None:
+        up = max(tried) * STEP
+        return up if up <= limits[1] else None
+    if low is None:
+        down = min(tried) / STEP
+        return down if down >= limits[0] else None
+    middle = math.sqrt(low * high)
+    between = any(low < value < high for value in tried)
+    return None if between or high / low <= FINE else middle
+
+
+def _bracket(tried: Mapping[float, Prediction], error: float) -> tuple[float | None, float | None]:
+    """The least value that clearly is enough, and the largest below it that clearly is not."""
+    enough = [value for value, at in tried.items() if at.error.mean + SURE * at.error.standard_error <= error]
+    high = min(enough, default=None)
+    short = [value for value, at in tried.items() if at.error.mean - SURE * at.error.standard_error > error]
+    return max((value for value in short if high is None or value < high), default=None), high
+
+
+def _answer(name: str, over: Over, error: float, tried: Mapping[float, Prediction]) -> Reach:
+    low, high = _bracket(tried, error)
+    return Reach(name, over, error, low, high, _crossing(tried, error), (min(tried), max(tried)))
+
+
+def _crossing(tried: Mapping[float, Prediction], error: float) -> float | None:
+    """Where the means cross the error for the first time, if they do."""
+    values = sorted(tried)
+    means = [tried[value].error.mean for value in values]
+    for (a, above), (b, below) in zip(
+        zip(values, means, strict=True), list(zip(values, means, strict=True))[1:], strict=False
+    ):
+        if above > error >= below:
+            share = math.log(above / error) / math.log(above / below)
+            return a * (b / a) ** share
+    return None
