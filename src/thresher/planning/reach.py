@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from thresher.planning.forecast import DRAWS, NOT_PRIVATE, SIGNAL, Prediction, predicted, prepared
-from thresher.planning.simulate import LARGEST, Case, Simulation
+from thresher.planning.forecast import DRAWS, NOT_PRIVATE, SIGNAL, predicted, prepared
+from thresher.planning.simulate import LARGEST, Case
+from thresher.planning.spread import Spread
 
 __all__ = ["Over", "Reach", "least"]
 
 Over = Literal["epsilon", "rows"]
+Measure = Literal["error", "direction"]
+Errors = Mapping[float, Spread]
 
 EPSILONS = (1 / 64, 64.0)
 FEWEST_ROWS = 20
@@ -50,6 +54,7 @@ def least(
     error: float,
     *,
     over: Over = "epsilon",
+    measure: Measure = "error",
     signal: float = SIGNAL,
     algorithms: Sequence[Any] = (),
     draws: int = DRAWS,
@@ -61,44 +66,36 @@ def least(
 
     Each algorithm is tried at the value given, then at half or double of it until the error lies clearly on either
     side, and once in between; larger tables than 25 million cells are not tried. All values share their draws.
-    Arguments are those of :func:`~thresher.planning.forecast`.
+    ``measure`` names the error of a :class:`~thresher.planning.Prediction`; other arguments are those of
+    :func:`~thresher.planning.forecast`.
     """
     if not 0 < error < 1:
         raise ValueError(f"error={error!r} must lie strictly between 0 and 1, which is the error of the zero model")
     if over not in ("epsilon", "rows"):
         raise ValueError(f"over={over!r} must be 'epsilon' or 'rows'")
+    if measure not in ("error", "direction"):
+        raise ValueError(f"measure={measure!r} must be 'error' or 'direction'")
     simulation = prepared(
         estimator, n_samples, n_features, signal=signal, algorithms=algorithms, draws=draws, random_state=random_state,
         n_jobs=n_jobs, verbose=verbose,
     )  # fmt: skip
     start = float(estimator.epsilon) if over == "epsilon" else float(n_samples)
     limits = EPSILONS if over == "epsilon" else (float(FEWEST_ROWS), CELLS / n_features)
-    tried: dict[str, dict[float, Prediction]] = {
-        name: {} for name in simulation.algorithms if name != NOT_PRIVATE or len(simulation.algorithms) == 1
-    }
+    tried: dict[str, dict[float, Spread]] = {name: {} for name in simulation.algorithms if name != NOT_PRIVATE}
     values = dict.fromkeys(tried, start)
     while values:
-        _try(simulation, over, values, (float(n_samples), float(estimator.epsilon)), tried)
-        following = {name: next_value(seen, error, limits) for name, seen in tried.items() if name in values}
+        cases = [
+            Case(name, n_samples, value) if over == "epsilon" else Case(name, round(value), float(estimator.epsilon))
+            for name, value in values.items()
+        ]
+        for found in predicted(simulation, cases):
+            tried[found.algorithm][values[found.algorithm]] = getattr(found, measure)
+        following = {name: next_value(tried[name], error, limits) for name in values}
         values = {name: value for name, value in following.items() if value is not None}
     return tuple(_answer(name, over, error, seen) for name, seen in tried.items())
 
 
-def _try(
-    simulation: Simulation, over: Over, values: Mapping[str, float], given: tuple[float, float],
-    tried: Mapping[str, dict[float, Prediction]],
-) -> None:  # fmt: skip
-    """Each algorithm at the value it needs next."""
-    n, epsilon = given
-    cases = [
-        Case(name, int(n), value) if over == "epsilon" else Case(name, round(value), epsilon)
-        for name, value in values.items()
-    ]
-    for prediction in predicted(simulation, cases):
-        tried[prediction.algorithm][values[prediction.algorithm]] = prediction
-
-
-def next_value(tried: Mapping[float, Prediction], error: float, limits: tuple[float, float]) -> float | None:
+def next_value(tried: Errors, error: float, limits: tuple[float, float]) -> float | None:
     """What to try next, or nothing if the error is bracketed as closely as it will be."""
     low, high = _bracket(tried, error)
     if high is None:
@@ -107,32 +104,27 @@ def next_value(tried: Mapping[float, Prediction], error: float, limits: tuple[fl
     if low is None:
         down = min(tried) / STEP
         return down if down >= limits[0] else None
-    middle = math.sqrt(low * high)
-    between = any(low < value < high for value in tried)
-    return None if between or high / low <= FINE else middle
+    halved = any(low < value < high for value in tried)
+    return None if halved or high / low <= FINE else math.sqrt(low * high)
 
 
-def _bracket(tried: Mapping[float, Prediction], error: float) -> tuple[float | None, float | None]:
+def _bracket(tried: Errors, error: float) -> tuple[float | None, float | None]:
     """The least value that clearly is enough, and the largest below it that clearly is not."""
-    enough = [value for value, at in tried.items() if at.error.mean + SURE * at.error.standard_error <= error]
+    enough = [value for value, at in tried.items() if at.mean + SURE * at.standard_error <= error]
     high = min(enough, default=None)
-    short = [value for value, at in tried.items() if at.error.mean - SURE * at.error.standard_error > error]
+    short = [value for value, at in tried.items() if at.mean - SURE * at.standard_error > error]
     return max((value for value in short if high is None or value < high), default=None), high
 
 
-def _answer(name: str, over: Over, error: float, tried: Mapping[float, Prediction]) -> Reach:
+def _answer(name: str, over: Over, error: float, tried: Errors) -> Reach:
     low, high = _bracket(tried, error)
     return Reach(name, over, error, low, high, _crossing(tried, error), (min(tried), max(tried)))
 
 
-def _crossing(tried: Mapping[float, Prediction], error: float) -> float | None:
-    """Where the means cross the error for the first time, if they do."""
-    values = sorted(tried)
-    means = [tried[value].error.mean for value in values]
-    for (a, above), (b, below) in zip(
-        zip(values, means, strict=True), list(zip(values, means, strict=True))[1:], strict=False
-    ):
+def _crossing(tried: Errors, error: float) -> float | None:
+    """Where the means fall to the error for the first time, if they do."""
+    for a, b in itertools.pairwise(sorted(tried)):
+        above, below = tried[a].mean, tried[b].mean
         if above > error >= below:
-            share = math.log(above / error) / math.log(above / below)
-            return a * (b / a) ** share
+            return float(a * (b / a) ** (math.log(above / error) / math.log(above / below)))
     return None

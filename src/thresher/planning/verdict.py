@@ -39,7 +39,7 @@ def verdict(forecast: Forecast, n: int, epsilon: float) -> Verdict:
     classifies = forecast.task == "classification"
     private = sorted(forecast.at(n, epsilon), key=lambda each: each.counted(classifies).mean)
     errors = {each.algorithm: each.counted(classifies) for each in private}
-    (exact,) = [each.counted(classifies).mean for each in forecast.of(NOT_PRIVATE) if each.n == n]
+    exact = forecast.one(NOT_PRIVATE, n, epsilon).counted(classifies).mean
     best, least = next((name, error.mean) for name, error in errors.items())
     kind = "mean error in direction" if classifies else "mean error"
     told = f"the least {kind} is {least:.2g} ({best}), the zero model has 1, and without privacy it is {exact:.2g}"
@@ -50,6 +50,6 @@ def verdict(forecast: Forecast, n: int, epsilon: float) -> Verdict:
     if any(error.mean - SURE * error.standard_error <= USEFUL for error in errors.values()):
         words = f"Perhaps: a run may be of use or not; {told}. More rows or a larger epsilon make it sure."
         return Verdict("perhaps", useful, works, words)
-    which = "No private method can" if set(PRIVATE) <= set(errors) else f"{' and '.join(errors)} cannot"
+    which = "no private method can" if set(PRIVATE) <= set(errors) else f"{' and '.join(errors)} cannot"
     cause = "do not spend the budget" if works else "so rows are missing, whatever epsilon; do not spend the budget"
-    return Verdict("no", useful, works, f"No. {which} work here: {told}; {cause}.")
+    return Verdict("no", useful, works, f"No: {which} work here. {told[0].upper()}{told[1:]}; {cause}.")
