@@ -77,9 +77,8 @@ def plan(
     Needs no data and spends nothing: predictions come from synthetic tables of this shape. Without bounds, features are
     taken to be within 1 and the target within 3.
 
-    Examples: thresher plan --n 4000 --d 1000 --sparsity 10 --epsilon 1
-    thresher plan --n 4000 --d 1000 --algorithm pursuit,peeling --reach 0.2
-    thresher plan --n 4000 --d 1000 --epsilons 0.25,0.5,1,2,4,8 --plot plan.svg
+    Examples: thresher plan --n 4000 --d 1000 --sparsity 10 --epsilon 1, thresher plan --n 4000 --d 1000 --reach 0.2
+    --algorithm pursuit,peeling, thresher plan --n 4000 --d 1000 --epsilons 0.25,0.5,1,2,4,8 --plot plan.svg
     """
     if feature_bound is None and row_bound is None:
         feature_bound = 1.0
@@ -95,11 +94,12 @@ def plan(
     names = _names(algorithm, choice)
     plans = [clone(model).set_params(algorithm=name).plan(n, d) for name in names]
     asked = {"--epsilons": epsilons, "--rows": rows, "--reach": reach, "--plot": plot}
-    why_not = _why_not(choice, [option for option, value in asked.items() if value is not None])
-    if not simulate or why_not:
-        _show(plans, choice, None, as_json)
-        if why_not and not as_json:
-            out.print(why_not)
+    why_not = _why_not(choice, simulate)
+    if why_not is not None:
+        for option, value in asked.items():
+            if value is not None:
+                raise ValueError(f"{option}={value!s}: {why_not}; leave it out")
+        _show(plans, choice, why_not, as_json)
         return
     if plot is not None:
         check_plot(plot)
@@ -119,15 +119,18 @@ def plan(
         out.print(f"Drawn: {plot}")
 
 
-def _show(plans: list[Plan], choice: Plan, found: Study | None, as_json: bool) -> None:
+def _show(plans: list[Plan], choice: Plan, found: Study | str, as_json: bool) -> None:
+    """The plans, and what was found in simulation or why there was none."""
     if as_json:
-        records = [_record(each) | ({} if found is None else found.of(each.algorithm)) for each in plans]
+        records = [_record(each) | (found.of(each.algorithm) if isinstance(found, Study) else {}) for each in plans]
         typer.echo(json.dumps(records, indent=2))
         return
     show_plans(plans)
     out.print(f"{choice.notes[-1]}.")
-    if found is not None:
+    if isinstance(found, Study):
         show_study(found, choice.problem, choice.budget.epsilon)
+    else:
+        out.print(f"{found[0].upper()}{found[1:]}.")
 
 
 def _names(text: str | None, choice: Plan) -> list[str]:
@@ -141,19 +144,17 @@ def _names(text: str | None, choice: Plan) -> list[str]:
     return names
 
 
-def _why_not(choice: Plan, asked: list[str]) -> str | None:
-    """Why nothing is predicted for this shape; an error if a prediction was asked for by name."""
+def _why_not(choice: Plan, simulate: bool) -> str | None:
+    """Why nothing is predicted, if nothing is."""
     problem = choice.problem
+    if not simulate:
+        return "not simulated, as asked"
     if problem.outputs > 1:
-        why = f"Not simulated: predictions are made for numbers and for two classes, not for {problem.outputs}"
-    elif problem.n * problem.d > LARGEST:
-        cells = f"{problem.n} x {problem.d} = {problem.n * problem.d:.2g} cells"
-        why = f"Not simulated: {cells} would take too long; up to {LARGEST:.0e} are. What is said above needs no draws"
-    else:
-        return None
-    if asked:
-        raise ValueError(f"{asked[0]}: {why[0].lower()}{why[1:]}; leave {asked[0]} out, or plan a smaller table")
-    return f"{why}."
+        return f"not simulated: predictions are made for numbers and for two classes, not for {problem.outputs}"
+    if problem.n * problem.d > LARGEST:
+        cells = f"{problem.n} x {problem.d} cells are more than the {LARGEST:.0e}"
+        return f"not simulated: {cells} that fit into memory and a minute or two; noise against signal is all there is"
+    return None
 
 
 def _numbers(option: str, text: str | None, kind: type[Any]) -> list[Any]:

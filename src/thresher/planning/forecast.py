@@ -76,8 +76,11 @@ class Forecast:
 
     def one(self, algorithm: str, n: int, epsilon: float) -> Prediction:
         """That of an algorithm on so many rows; the yardstick's does not depend on epsilon."""
-        (found,) = [each for each in self.of(algorithm) if each.n == n and each.epsilon in (epsilon, math.inf)]
-        return found
+        budget = math.inf if algorithm == NOT_PRIVATE else epsilon
+        found = [each for each in self.of(algorithm) if (each.n, each.epsilon) == (n, budget)]
+        if not found:
+            raise ValueError(f"{algorithm} was not simulated for n={n} and epsilon={epsilon:g}; ask for it in forecast")
+        return found[0]
 
     def at(self, n: int, epsilon: float) -> list[Prediction]:
         """Those of private algorithms for one shape and budget."""
@@ -140,6 +143,10 @@ def prepared(
         model.set_params(classes=[0, 1])
     wanted = list(algorithms) or (list(PRIVATE) if estimator.algorithm == "auto" else [estimator.algorithm])
     by_name = {_name(model, n_samples, n_features, each): each for each in wanted}
+    if len(by_name) < len(wanted) or NOT_PRIVATE in by_name:
+        raise ValueError(
+            f"algorithms={algorithms!r} must have different names and be private ({NOT_PRIVATE!r} is added anyway)"
+        )
     return Simulation(model, n_features, algorithms={**by_name, NOT_PRIVATE: YARDSTICK}, **settings)
 
 

@@ -79,19 +79,23 @@ def least(
         estimator, n_samples, n_features, signal=signal, algorithms=algorithms, draws=draws, random_state=random_state,
         n_jobs=n_jobs, verbose=verbose,
     )  # fmt: skip
-    start = float(estimator.epsilon) if over == "epsilon" else float(n_samples)
     limits = EPSILONS if over == "epsilon" else (float(FEWEST_ROWS), CELLS / n_features)
+    start = min(max(float(estimator.epsilon), limits[0]), limits[1]) if over == "epsilon" else float(n_samples)
     tried: dict[str, dict[float, Spread]] = {name: {} for name in simulation.algorithms if name != NOT_PRIVATE}
     values = dict.fromkeys(tried, start)
     while values:
         cases = [
-            Case(name, n_samples, value) if over == "epsilon" else Case(name, round(value), float(estimator.epsilon))
+            Case(name, n_samples, value) if over == "epsilon" else Case(name, int(value), float(estimator.epsilon))
             for name, value in values.items()
         ]
         for found in predicted(simulation, cases):
             tried[found.algorithm][values[found.algorithm]] = getattr(found, measure)
         following = {name: next_value(tried[name], error, limits) for name in values}
-        values = {name: value for name, value in following.items() if value is not None}
+        values = {
+            name: value if over == "epsilon" else float(round(value))
+            for name, value in following.items()
+            if value is not None
+        }
     return tuple(_answer(name, over, error, seen) for name, seen in tried.items())
 
 
