@@ -22,7 +22,7 @@ EPSILONS = (1 / 64, 64.0)
 FEWEST_ROWS = 20
 CELLS = LARGEST // 2  # of the largest table in a search, so that it ends in a minute or two
 STEP = 2.0
-FINE = 1.5  # a bracket that is no wider is not halved again
+FINE = 1.5  # no two values tried within the bracket are further apart in the end
 SURE = 2.0  # standard errors
 
 
@@ -65,7 +65,7 @@ def least(
     """The least epsilon (at ``n_samples`` rows) or number of rows (at the estimator's epsilon) for a mean error.
 
     Each algorithm is tried at the value given, then at half or double of it until the error lies clearly on either
-    side, and once in between; larger tables than 25 million cells are not tried. All values share their draws.
+    side, and in between; larger tables than 25 million cells are not tried. All values share their draws.
     ``measure`` names the error of a :class:`~thresher.planning.Prediction`; other arguments are those of
     :func:`~thresher.planning.forecast`.
     """
@@ -108,8 +108,8 @@ def next_value(tried: Errors, error: float, limits: tuple[float, float]) -> floa
     if low is None:
         down = min(tried) / STEP
         return down if down >= limits[0] else None
-    halved = any(low < value < high for value in tried)
-    return None if halved or high / low <= FINE else math.sqrt(low * high)
+    inside = sorted(value for value in tried if low <= value <= high)
+    return next((math.sqrt(a * b) for a, b in itertools.pairwise(inside) if b / a > FINE), None)
 
 
 def _bracket(tried: Errors, error: float) -> tuple[float | None, float | None]:

@@ -19,8 +19,8 @@ SURE = 2.0  # standard errors
 class Verdict:
     """From errors of numbers, and from errors in direction of classes.
 
-    ``yes``: the range of one run of some algorithm lies below :data:`USEFUL`. ``no``: the mean errors of all lie above
-    it by two standard errors. ``perhaps``: in between.
+    ``yes``: the range of one run of some algorithm lies below :data:`USEFUL`. ``no``: the mean errors of all are no
+    better than the zero model's, or above :data:`USEFUL` by two standard errors. ``perhaps``: in between.
     """
 
     answer: Literal["yes", "perhaps", "no"]
@@ -47,7 +47,7 @@ def verdict(forecast: Forecast, n: int, epsilon: float) -> Verdict:
     works = exact < USEFUL
     if useful:
         return Verdict("yes", useful, works, f"Yes, this can work, with {', '.join(useful)}: {told}.")
-    if any(error.mean - SURE * error.standard_error <= USEFUL for error in errors.values()):
+    if any(error.mean < 1 and error.mean - SURE * error.standard_error <= USEFUL for error in errors.values()):
         words = f"Perhaps: a run may be of use or not; {told}. More rows or a larger epsilon make it sure."
         return Verdict("perhaps", useful, works, words)
     which = "no private method can" if set(PRIVATE) <= set(errors) else f"{' and '.join(errors)} cannot"
