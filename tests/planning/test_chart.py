@@ -7,7 +7,7 @@ import pytest
 
 from thresher import SparseRegressor
 from thresher.planning import forecast
-from thresher.planning.chart import TOP, check_plot, drawn
+from thresher.planning.chart import ENDINGS, TOP, check_plot, drawn, write
 
 pytest.importorskip("matplotlib")
 
@@ -40,6 +40,16 @@ def test_bars_reach_from_the_lowest_to_the_highest_of_one_run(found):
         error = found.one("pursuit", 300, epsilon).error
         assert at == error.mean
         np.testing.assert_allclose(bar[:, 1], [error.low, error.high])
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_pictures_are_written_by_their_ending_and_a_drawing_is_always_the_same(ending, found, tmp_path):
+    files = [tmp_path / f"{name}{ending}" for name in ("first", "again")]
+    for file in files:
+        write(drawn(found, "rows", 300, 1.0), file)
+    first, again = (file.read_bytes() for file in files)
+    assert first[:4] in (b"<?xm", b"\x89PNG", b"%PDF")
+    assert first == again or ending == ".pdf"  # which holds the time of day
 
 
 def test_a_picture_that_cannot_be_written_is_refused(tmp_path):

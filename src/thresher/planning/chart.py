@@ -12,7 +12,7 @@ from thresher.planning.reach import Over
 from thresher.report.charts import PRINTED, draw
 from thresher.report.page import check_writable
 
-__all__ = ["ENDINGS", "check_plot", "drawn"]
+__all__ = ["ENDINGS", "check_plot", "drawn", "write"]
 
 ENDINGS = (".svg", ".png", ".pdf")
 APART = 1.025  # by this factor the points of two algorithms, so that their ranges can be told apart
@@ -50,6 +50,14 @@ def drawn(forecast: Forecast, over: Over, n: int, epsilon: float) -> Any:
         ha="right", fontsize=8, color=PRINTED,
     )  # fmt: skip
     return figure
+
+
+def write(figure: Any, path: Path) -> None:
+    """The same picture is the same file."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "thresher"}):
+        figure.savefig(path, dpi=200, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def _series(xs: Sequence[float], found: Sequence[Prediction]) -> Series:

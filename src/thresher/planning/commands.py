@@ -26,7 +26,7 @@ from thresher.options import (
 )
 from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan
-from thresher.planning.chart import check_plot, drawn
+from thresher.planning.chart import check_plot, drawn, write
 from thresher.planning.forecast import DRAWS, PRIVATE, SIGNAL
 from thresher.planning.simulate import LARGEST
 from thresher.planning.study import Study, study
@@ -113,7 +113,7 @@ def plan(
         algorithms=names, signal=signal, draws=draws, verbose=1,
     )  # fmt: skip
     if plot is not None:
-        drawn(found.forecast, "epsilon" if rows is None else "rows", n, epsilon).savefig(plot, dpi=200)
+        write(drawn(found.forecast, "epsilon" if rows is None else "rows", n, epsilon), plot)
     _show(plans, choice, found, as_json)
     if plot is not None and not as_json:
         out.print(f"Drawn: {plot}")
