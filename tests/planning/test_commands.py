@@ -95,7 +95,7 @@ def test_the_plot_is_written(ending, tmp_path):
 
 def test_a_large_table_is_not_simulated_and_it_says_why():
     text = shown("--n", 100_000, "--d", 2000)
-    assert "Not simulated: 100000 x 2000 cells are more than the 5e+07" in text
+    assert "Not simulated: 100000 x 2000 cells are more than the 25,000,000" in text
     assert "Noise over signal" in text
 
 

@@ -55,7 +55,7 @@ def test_ends_that_are_not_reached_are_none(monkeypatch):
     easy = search(monkeypatch, lambda n, epsilon: 0.01)
     assert (easy.low, easy.high, easy.about, easy.tried) == (None, 1 / 64, None, (1 / 64, 1.0))
     many = search(monkeypatch, lambda n, epsilon: 0.5, over="rows")
-    assert many.tried[1] * 100 <= reach.CELLS < 2 * many.tried[1] * 100
+    assert many.tried[1] * 100 <= reach.LARGEST < 2 * many.tried[1] * 100
     few = search(monkeypatch, lambda n, epsilon: 0.01, over="rows")
     assert reach.FEWEST_ROWS <= few.tried[0] < 2 * reach.FEWEST_ROWS
 

@@ -152,8 +152,8 @@ def _why_not(choice: Plan, simulate: bool) -> str | None:
     if problem.outputs > 1:
         return f"not simulated: predictions are made for numbers and for two classes, not for {problem.outputs}"
     if problem.n * problem.d > LARGEST:
-        cells = f"{problem.n} x {problem.d} cells are more than the {LARGEST:.0e}"
-        return f"not simulated: {cells} that fit into memory and a minute or two; noise against signal is all there is"
+        cells = f"{problem.n} x {problem.d} cells are more than the {LARGEST:,}"
+        return f"not simulated: {cells} that take about a minute; noise against signal is all there is"
     return None
 
 

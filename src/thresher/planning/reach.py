@@ -20,7 +20,6 @@ Errors = Mapping[float, Spread]
 
 EPSILONS = (1 / 64, 64.0)
 FEWEST_ROWS = 20
-CELLS = LARGEST // 2  # of the largest table in a search, so that it ends in a minute or two
 STEP = 2.0
 FINE = 1.5  # no two values tried within the bracket are further apart in the end
 SURE = 2.0  # standard errors
@@ -79,7 +78,7 @@ def least(
         estimator, n_samples, n_features, signal=signal, algorithms=algorithms, draws=draws, random_state=random_state,
         n_jobs=n_jobs, verbose=verbose,
     )  # fmt: skip
-    limits = EPSILONS if over == "epsilon" else (float(FEWEST_ROWS), CELLS / n_features)
+    limits = EPSILONS if over == "epsilon" else (float(FEWEST_ROWS), LARGEST / n_features)
     start = min(max(float(estimator.epsilon), limits[0]), limits[1]) if over == "epsilon" else float(n_samples)
     tried: dict[str, dict[float, Spread]] = {name: {} for name in simulation.algorithms if name != NOT_PRIVATE}
     values = dict.fromkeys(tried, start)

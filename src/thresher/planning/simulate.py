@@ -17,9 +17,9 @@ from thresher.progress import progress_bar
 
 __all__ = ["FRESH", "LARGEST", "Case", "Run", "Simulation"]
 
-LARGEST = 50_000_000
-"""Cells (rows times columns) of the largest table that is simulated: 200 MB in single precision, and as much again in
-the vault, in each process; seconds for one draw with all algorithms."""
+LARGEST = 25_000_000
+"""Cells (rows times columns) of the largest table that is simulated: 100 MB in single precision, and as much again in
+the vault, in each process; 19 draws with all algorithms then take about a minute on two cores."""
 
 FRESH = 2000
 """Rows on which a model is scored."""
@@ -71,8 +71,8 @@ class Simulation:
             self.law(case)
             if case.n * self.d > LARGEST:
                 raise ValueError(
-                    f"n={case.n} rows of d={self.d} columns are {case.n * self.d:.3g} cells, more than the "
-                    f"{LARGEST:.0e} that are simulated; ask for fewer, or plan without simulation"
+                    f"n={case.n} rows of d={self.d} columns are {case.n * self.d:,} cells, more than the "
+                    f"{LARGEST:,} that are simulated; ask for fewer, or plan without simulation"
                 )
 
     def model(self, case: Case, seed: int) -> Any:
