@@ -126,15 +126,16 @@ def test_people_with_several_rows_from_the_command_line(ending, rows, tmp_path):
 
 
 def test_plan_shows_every_private_algorithm_without_data():
-    planned = thresher("plan", "--n", 800, "--d", 1000, "--sparsity", 10, "--epsilon", 1, "--json")
+    planned = thresher("plan", "--n", 800, "--d", 1000, "--sparsity", 10, "--epsilon", 1, "--no-simulate", "--json")
     plans = json.loads(planned.stdout)
     assert [plan["algorithm"] for plan in plans] == [name for name in REGISTRY if name != "ight"]
     assert all(0.999 < plan["epsilon"] <= 1 for plan in plans)
-    assert "auto chose pursuit" in thresher("plan", "--n", 800, "--d", 1000).stdout
+    assert "auto chose pursuit" in thresher("plan", "--n", 800, "--d", 1000, "--no-simulate").stdout
 
 
 def outlook(*arguments):
-    return thresher("plan", "--d", 2000, "--sparsity", 5, "--task", "classification", *arguments).stdout
+    shape = ["--d", 2000, "--sparsity", 5, "--task", "classification", "--no-simulate"]
+    return thresher("plan", *shape, *arguments).stdout
 
 
 def test_plan_warns_where_features_drown_and_where_nothing_can_work():

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from thresher.cli import app
 from thresher.datasets import REAL_SETS
 from thresher.federated.task import Task
 
@@ -161,6 +163,31 @@ def test_the_examples_of_the_data_page_show_what_they_say(data_dir, monkeypatch)
     assert (len(names["private"].y), len(names["public"].y)) == (16_281, 16_280)
     assert set(names["labels"]) == {0, 1}
     assert names["X"].shape == (20_000, 200)
+
+
+def test_the_examples_of_the_planning_page_show_what_they_say(capsys):
+    """The simulation has seeds of its own."""
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "planning.md").read_text(), flags=re.DOTALL):
+        exec(code, names)  # noqa: S102
+    assert re.search(r"^pursuit: 0\.\d\d, one run 0\.\d\d to \d\.\d\d$", capsys.readouterr().out, flags=re.MULTILINE)
+    assert names["opinion"].answer == "yes"
+    rows = names["rows"]
+    assert 250 < rows.low < rows.about < rows.high < 16_000
+
+
+def test_the_commands_of_the_planning_page_run(tmp_path, monkeypatch):
+    """With few draws of one algorithm."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "planning.md").read_text(), flags=re.DOTALL)
+    for line in block.strip().splitlines():
+        program, *arguments = line.split()
+        assert program == "thresher"
+        ended = CliRunner().invoke(app, [*arguments, "--draws", "3", "--algorithm", "pursuit"])
+        assert ended.exit_code == 0, ended.output
+        assert ("pursuit cannot work here" in ended.stdout) == ("7129" in arguments)
+    assert (tmp_path / "plan.svg").exists()
 
 
 def test_the_data_page_lists_every_set():

@@ -8,7 +8,6 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -16,7 +15,6 @@ from typing import Annotated, Any, TextIO
 import numpy as np
 import typer
 
-from thresher.algorithms import ERM, REGISTRY
 from thresher.certificate import Certificate
 from thresher.datasets import dpsl_kt_law
 from thresher.display import (
@@ -28,8 +26,7 @@ from thresher.display import (
     show_outcome,
     show_plans,
 )
-from thresher.erm_estimators import ERMClassifier, ERMRegressor
-from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.estimators import SparseRegressor
 from thresher.federated.commands import federate
 from thresher.folders import tables_of
 from thresher.guarded import check_folder, guarded
@@ -37,8 +34,24 @@ from thresher.ledger import Ledger
 from thresher.ledger.commands import ledger
 from thresher.loading import load_model
 from thresher.models import ClassifierModel
-from thresher.outlook import noise_over_largest_signal, noise_over_signal
-from thresher.plan import Plan
+from thresher.options import (
+    AdjacencyOption,
+    AlgorithmOption,
+    AsJson,
+    Data,
+    Delta,
+    Epsilon,
+    FeatureBound,
+    Intercept,
+    Report,
+    RowBound,
+    Sparsity,
+    TargetBound,
+    Task,
+    TaskOption,
+    estimator_for,
+)
+from thresher.planning.commands import plan
 from thresher.report.page import check_writable
 from thresher.tables import Table, labels, read_table
 
@@ -50,41 +63,6 @@ app = typer.Typer(
 )
 app.add_typer(federate, name="federate")
 app.add_typer(ledger, name="ledger")
-
-
-class Task(StrEnum):
-    REGRESSION = "regression"
-    CLASSIFICATION = "classification"
-
-
-# -- options that several commands share ------------------------------------------------------------------------
-
-Sparsity = Annotated[int, typer.Option(help="How many features the model may use.")]
-Epsilon = Annotated[float, typer.Option(help="Privacy budget. Smaller is more private; 0.5 to 8 is usual.")]
-Delta = Annotated[float | None, typer.Option(help="Probability with which epsilon may fail. Default: 1/n^2.")]
-FeatureBound = Annotated[float | None, typer.Option(help="Public bound on every |x_ij|; larger values are clipped.")]
-RowBound = Annotated[
-    float | None, typer.Option(help="Public bound on every row's l2 norm; longer rows are scaled down.")
-]
-TargetBound = Annotated[
-    str | None, typer.Option(help="Public range of the target: B for [-B, B], or LOW,HIGH. Regression only.")
-]
-TaskOption = Annotated[Task, typer.Option(help="What to fit.")]
-AlgorithmOption = Annotated[
-    str,
-    typer.Option(help=f"Sparse: auto, {', '.join(REGISTRY)}. With a coefficient for every column: {', '.join(ERM)}."),
-]
-AdjacencyOption = Annotated[str, typer.Option(help="replace-one: one row has other values. add-remove: one row more.")]
-Intercept = Annotated[bool, typer.Option(help="Fit a constant as well (0.8 % more noise).")]
-Report = Annotated[Path | None, typer.Option(help="Write a page with tables and plots here.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Data = Annotated[
-    Path,
-    typer.Argument(
-        help=".csv, .parquet, .svm/.libsvm, .npz (a SciPy CSR matrix with its target), or a folder that holds a table "
-        "in parts, all .parquet or all .svm/.libsvm; it may be larger than memory."
-    ),
-]
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -155,7 +133,7 @@ def fit(
     table = read_table(data, target or ("y" if data.suffix == ".npz" else None), person=person)
     if table.y is None:
         raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
-    model = _estimator(
+    model = estimator_for(
         task, target_bound,
         sparsity=sparsity, epsilon=epsilon, delta=delta, feature_bound=feature_bound, row_bound=row_bound,
         algorithm=algorithm, adjacency=adjacency, fit_intercept=intercept, hardened=hardened, verbose=1,
@@ -199,48 +177,7 @@ def predict(
             _write_csv(file, predictions)
 
 
-@command
-def plan(
-    n: Annotated[int, typer.Option(help="Rows of the table; people, for a fit with --person.")],
-    d: Annotated[int, typer.Option(help="Columns of the table.")],
-    sparsity: Sparsity = 10,
-    epsilon: Epsilon = 1.0,
-    delta: Delta = None,
-    feature_bound: FeatureBound = None,
-    row_bound: RowBound = None,
-    target_bound: TargetBound = None,
-    task: TaskOption = Task.REGRESSION,
-    classes: Annotated[int, typer.Option(help="How many classes there are. Classification only.")] = 2,
-    adjacency: AdjacencyOption = "replace-one",
-    intercept: Intercept = True,
-    as_json: AsJson = False,
-) -> None:
-    """Show what every algorithm would release and with what noise. Needs no data and spends nothing.
-
-    Without bounds, features are taken to be within 1 and the target within 3.
-    """
-    if feature_bound is None and row_bound is None:
-        feature_bound = 1.0
-    if task is Task.REGRESSION and target_bound is None:
-        target_bound = "3"
-    shared = {
-        "sparsity": sparsity,
-        "epsilon": epsilon,
-        "delta": delta,
-        "feature_bound": feature_bound,
-        "row_bound": row_bound,
-        "adjacency": adjacency,
-        "fit_intercept": intercept,
-        **({"classes": range(classes)} if task is Task.CLASSIFICATION else {}),
-    }
-    private = [name for name in REGISTRY if name != "ight"]
-    plans = [_estimator(task, target_bound, algorithm=name, **shared).plan(n, d) for name in private]
-    choice = _estimator(task, target_bound, **shared).plan(n, d)
-    if as_json:
-        typer.echo(json.dumps([_plan_record(plan) for plan in plans], indent=2))
-        return
-    show_plans(plans)
-    out.print(f"{choice.notes[-1]}.")
+command(plan)
 
 
 @command
@@ -383,34 +320,10 @@ def demo(
 # -- helpers ----------------------------------------------------------------------------------------------------
 
 
-def _estimator(task: Task, target_bound: str | None, **params: Any) -> Any:
-    doors: tuple[Any, Any] = (SparseClassifier, SparseRegressor)
-    if params.get("algorithm") in ERM:
-        doors = (ERMClassifier, ERMRegressor)
-        del params["sparsity"]
-    door = doors[0] if task is Task.CLASSIFICATION else doors[1]
-    if task is Task.CLASSIFICATION:
-        if target_bound is not None:
-            raise ValueError(f"--target-bound={target_bound}: class labels need no bound; leave it out")
-        return door(**params)
-    return door(target_bound=_range(target_bound), **params)
-
-
 def _ledger(url: str | None, analyst: str | None) -> Ledger | None:
     if url is None and analyst is not None:
         raise ValueError(f"--analyst={analyst!r} has a meaning only with --ledger; leave it out")
     return None if url is None else Ledger(url, analyst=analyst)
-
-
-def _range(text: str | None) -> float | tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        numbers = [float(part) for part in text.split(",")]
-        low, high = numbers if len(numbers) == 2 else (-numbers[0], numbers[0])
-        return (low, high)
-    except (ValueError, TypeError):
-        raise ValueError(f"--target-bound={text!r} must be a number B or a pair LOW,HIGH") from None
 
 
 def _columns_of(model: Any, data: Path) -> Iterator[Table]:
@@ -439,19 +352,6 @@ def _write_csv(file: TextIO, pieces: Iterable[dict[str, Any]]) -> None:
         if at == 0:
             writer.writerow(columns)
         writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-
-
-def _plan_record(plan: Plan) -> dict[str, Any]:
-    return {
-        "algorithm": plan.algorithm,
-        "epsilon": plan.epsilon,
-        "delta": plan.budget.delta,
-        "releases": [release.to_dict() for release in plan.releases],
-        "settings": dict(plan.settings),
-        "notes": list(plan.notes),
-        "noise_over_signal": noise_over_signal(plan.problem, plan.budget),
-        "noise_over_largest_signal": noise_over_largest_signal(plan.problem, plan.budget),
-    }
 
 
 def main() -> None:

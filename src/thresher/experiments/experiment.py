@@ -26,11 +26,14 @@ class Grid:
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a chart: values with their standard errors (None where there is nothing to be uncertain about)."""
+    """One line of a chart: values with their standard errors (None where there is nothing to be uncertain about).
+
+    Where bars are not even, ``errors`` is a pair: how far they reach below, and how far above.
+    """
 
     x: Sequence[float]
     y: Sequence[float]
-    errors: Sequence[float] | None = None
+    errors: Sequence[float] | tuple[Sequence[float], Sequence[float]] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,165 @@
+"""What every algorithm would reach on a table of a public shape, by simulation. Needs no data and spends nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from sklearn.base import clone
+
+from thresher.algorithms import IGHT, REGISTRY
+from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.planning.simulate import Case, Run, Simulation
+from thresher.planning.spread import Spread, chance_of_one_run
+
+__all__ = ["DRAWS", "NOT_PRIVATE", "PRIVATE", "SIGNAL", "Forecast", "Prediction", "forecast", "predicted", "prepared"]
+
+DRAWS = 19
+"""Draws unless asked for others: the fewest whose range holds one future run with a chance of 90 %."""
+
+SIGNAL = 0.8
+NOT_PRIVATE = "ight"
+"""The yardstick: what can be learned without privacy."""
+
+YARDSTICK = IGHT(iterations=60)  # its error is within 3 % of that of the default 200 on tables of this law
+
+PRIVATE = tuple(name for name in REGISTRY if name != NOT_PRIVATE)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one algorithm will do on ``n`` rows with a budget of ``epsilon`` (infinite for the yardstick)."""
+
+    algorithm: str
+    n: int
+    epsilon: float
+    error: Spread
+    """||theta_hat - theta*|| / ||theta*||: 1 is the zero model, 0 the truth."""
+    direction: Spread
+    """The same for the best positive multiple of the model. Multiples name the same classes, so for them it counts."""
+    found: Spread
+    """The share of the true features that the model uses."""
+    score: Spread
+    """R^2, or the accuracy for two classes, on fresh rows."""
+
+    def counted(self, classifies: bool) -> Spread:
+        """The error by which it is judged whether a model is of use."""
+        return self.direction if classifies else self.error
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, which knows no infinity."""
+        return {**asdict(self), "epsilon": self.epsilon if math.isfinite(self.epsilon) else None}
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Predictions for all algorithms, rows and budgets that were asked for, and what they rest on."""
+
+    task: str
+    d: int
+    sparsity: int
+    signal: float
+    draws: int
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def private(self) -> tuple[str, ...]:
+        """The algorithms but for the yardstick."""
+        return tuple(dict.fromkeys(each.algorithm for each in self.predictions if each.algorithm != NOT_PRIVATE))
+
+    @property
+    def chance_of_one_run(self) -> float:
+        """The least chance that one future run falls between ``low`` and ``high``."""
+        return chance_of_one_run(self.draws)
+
+    def one(self, algorithm: str, n: int, epsilon: float) -> Prediction:
+        """That of an algorithm on so many rows; the yardstick's does not depend on epsilon."""
+        budget = math.inf if algorithm == NOT_PRIVATE else epsilon
+        found = [each for each in self.of(algorithm) if (each.n, each.epsilon) == (n, budget)]
+        if not found:
+            raise ValueError(f"{algorithm} was not simulated for n={n} and epsilon={epsilon:g}; ask for it in forecast")
+        return found[0]
+
+    def at(self, n: int, epsilon: float) -> list[Prediction]:
+        """Those of private algorithms for one shape and budget."""
+        return [self.one(name, n, epsilon) for name in self.private]
+
+    def of(self, algorithm: str) -> list[Prediction]:
+        """Those of one algorithm."""
+        return [each for each in self.predictions if each.algorithm == algorithm]
+
+    def to_dict(self) -> dict[str, Any]:
+        facts = {name: getattr(self, name) for name in ("task", "d", "sparsity", "signal", "draws")}
+        predictions = [each.to_dict() for each in self.predictions]
+        return {**facts, "chance_of_one_run": self.chance_of_one_run, "predictions": predictions}
+
+
+def forecast(
+    estimator: SparseRegressor | SparseClassifier,
+    n_samples: int,
+    n_features: int,
+    *,
+    signal: float = SIGNAL,
+    epsilons: Sequence[float] = (),
+    rows: Sequence[int] = (),
+    algorithms: Sequence[Any] = (),
+    draws: int = DRAWS,
+    random_state: int = 0,
+    n_jobs: int = -1,
+    verbose: int = 0,
+) -> Forecast:
+    """Predict error, features found and R^2 or accuracy, by runs on ``draws`` synthetic tables of this shape.
+
+    ``estimator`` holds the public facts: sparsity, bounds, budget, adjacency. ``epsilons`` and ``rows`` are swept one
+    at a time, beside the estimator's epsilon and ``n_samples``. ``algorithms`` are names or instances; by default the
+    estimator's own, or every private one if that is "auto". The non-private "ight" is always simulated as well. The law
+    of the tables, with ``signal`` the share of variance explained, is that of :class:`~thresher.planning.PlanningLaw`.
+    """
+    simulation = prepared(
+        estimator, n_samples, n_features, signal=signal, algorithms=algorithms, draws=draws, random_state=random_state,
+        n_jobs=n_jobs, verbose=verbose,
+    )  # fmt: skip
+    budget = float(estimator.epsilon)
+    shapes = [(n_samples, budget), *((n_samples, float(e)) for e in epsilons), *((int(n), budget) for n in rows)]
+    private = [name for name in simulation.algorithms if name != NOT_PRIVATE]
+    cases = [Case(name, n, epsilon) for n, epsilon in dict.fromkeys(shapes) for name in private]
+    cases += [Case(NOT_PRIVATE, n, math.inf) for n in dict.fromkeys(n for n, _ in shapes)]
+    return Forecast(
+        task="classification" if isinstance(estimator, SparseClassifier) else "regression",
+        d=n_features, sparsity=estimator.sparsity, signal=signal, draws=draws, predictions=predicted(simulation, cases),
+    )  # fmt: skip
+
+
+def prepared(
+    estimator: Any, n_samples: int, n_features: int, *, algorithms: Sequence[Any], **settings: Any
+) -> Simulation:
+    """What is simulated, with algorithms by their names, and the yardstick among them."""
+    if not isinstance(estimator, (SparseRegressor, SparseClassifier)):
+        raise TypeError(f"estimator={estimator!r} must be a SparseRegressor or a SparseClassifier")
+    model = clone(estimator)
+    if isinstance(model, SparseClassifier) and model._outputs_declared() == 1:
+        model.set_params(classes=[0, 1])
+    wanted = list(algorithms) or (list(PRIVATE) if estimator.algorithm == "auto" else [estimator.algorithm])
+    by_name = {_name(model, n_samples, n_features, each): each for each in wanted}
+    if len(by_name) < len(wanted) or NOT_PRIVATE in by_name:
+        raise ValueError(
+            f"algorithms={algorithms!r} must have different names and be private ({NOT_PRIVATE!r} is added anyway)"
+        )
+    return Simulation(model, n_features, algorithms={**by_name, NOT_PRIVATE: YARDSTICK}, **settings)
+
+
+def _name(model: Any, n: int, d: int, algorithm: Any) -> str:
+    """As plans call it: what "auto" chooses, and an instance by its name."""
+    return str(clone(model).set_params(algorithm=algorithm).plan(n, d).algorithm)
+
+
+def predicted(simulation: Simulation, cases: Sequence[Case]) -> tuple[Prediction, ...]:
+    """One prediction per case."""
+    return tuple(_prediction(case, runs) for case, runs in simulation.run(cases).items())
+
+
+def _prediction(case: Case, runs: Sequence[Run]) -> Prediction:
+    spreads = {each.name: Spread.of([getattr(run, each.name) for run in runs]) for each in fields(Run)}
+    return Prediction(case.algorithm, case.n, case.epsilon, **spreads)
