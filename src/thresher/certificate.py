@@ -6,7 +6,7 @@ import json
 import math
 import platform
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
@@ -18,17 +18,17 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from thresher.accounting import Cost
-from thresher.budget import Adjacency, is_whole
-from thresher.clipping import (
-    gradient_sensitivity,
-    gram_sensitivity,
-    mean_loss_sensitivity,
-    minimiser_sensitivity,
-    report_sensitivity,
-)
+from thresher.budget import is_whole
 from thresher.plan import MOST_ROWS_EACH, OF_ROWS_ONLY, Answer, Plan, Unit
-from thresher.releases import JointRelease, RandomTrials, Release, SampledRelease, ZCDPFilter, release_from_dict
+from thresher.releases import RandomTrials, Release, release_from_dict
 from thresher.trust import TRUST
+from thresher.verification import (
+    Listed,
+    missing_parts,
+    problems_of_answers,
+    problems_of_filters,
+    problems_of_trials,
+)
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 
@@ -41,9 +41,6 @@ PEOPLE_NOTE = (
     f"a person is all rows with one id: of a person with k rows each counts 1/k, and of one with more than "
     f"{MOST_ROWS_EACH} rows so many count, drawn at random; how many rows there are is private"
 )
-
-Listed = tuple[int, Release, str | None]
-"""The part of a combined certificate, a release of it, and what it is within and paid for by."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +130,9 @@ class Certificate:
             total += release.cost() if entry.get("within") is None else Cost()
             if (entry["question"], entry["noise"]) != (release.question, release.noise):
                 problems.append(f"{release!r} is listed as a {entry['question']} with {entry['noise']} noise")
-            problems += _problems_of(release, entry["answers"], self._part_of(entry))
-        problems += _problems_of_filters(listed)
-        problems += _problems_of_trials(listed, self)
+            problems += problems_of_answers(release, entry["answers"], self._part_of(entry))
+        problems += problems_of_filters(listed)
+        problems += problems_of_trials(listed, self)
         if not (is_whole(self.n_samples) and self.n_samples >= 1):
             problems.append(f"n_samples={self.n_samples!r} is not a number of {self.counted}")
         if self.unit not in get_args(Unit):
@@ -150,7 +147,7 @@ class Certificate:
         if not self.releases:
             problems.append("no release is listed, yet a model was released")
         if "parts" in self.settings:
-            problems += _missing_parts(self)
+            problems += missing_parts(self)
         epsilon, method = total.epsilon(self.delta)
         if self.epsilon is not None and not epsilon <= self.epsilon:
             problems.append(f"the listed releases cost epsilon={epsilon:.6g}, more than the stated {self.epsilon:.6g}")
@@ -317,20 +314,6 @@ def _member(part: Certificate) -> dict[str, Any]:
     return {**{name: getattr(part, name) for name in kept}, "releases": len(part.releases)}
 
 
-def _missing_parts(certificate: Certificate) -> list[str]:
-    """Fits of a combined certificate that no longer list every release they made."""
-    parts = certificate.settings["parts"]
-    listed = Counter(entry["part"] for entry in certificate.releases)
-    problems = [
-        f"part {at} ({part['algorithm']}) made {part['releases']} releases; listed are {listed[at]}"
-        for at, part in enumerate(parts)
-        if listed[at] != part["releases"]
-    ]
-    if certificate.algorithm != " + ".join(part["algorithm"] for part in parts):
-        problems.append(f"the parts are not those of {certificate.algorithm!r}")
-    return problems
-
-
 def _certificates(fit: Any) -> list[Certificate]:
     """The certificates a fitted object carries, step by step."""
     if isinstance(fit, Certificate):
@@ -375,106 +358,6 @@ def _entry(release: Release, times: int, answers: tuple[Answer, ...]) -> dict[st
             for key, group in groupby(own)
         ],
     }
-
-
-def _problems_of_filters(entries: list[Listed]) -> list[str]:
-    """Caps that were crossed: of each part, the zCDP that the filter let pass must not exceed the filter's."""
-    problems = []
-    for part in {part for part, _, _ in entries}:
-        # a filter within a filter would be paid for by itself
-        own = [(release, within == "filter") for at, release, within in entries if at == part]
-        caps = math.fsum(release.rho for release, within in own if isinstance(release, ZCDPFilter) and not within)
-        costs = [release.cost() for release, within in own if within]
-        passed = math.fsum(math.inf if cost.sampled else cost.rho for cost in costs)  # batches have no zCDP
-        if not passed <= caps:
-            problems.append(f"releases of zCDP {passed:.6g} are listed within a filter of {caps:.6g}")
-    return problems
-
-
-def _problems_of_trials(entries: list[Listed], certificate: Certificate) -> list[str]:
-    """Of each part, what is listed within trials must be what one of them makes, and these must be as the settings say.
-
-    Only "filter" and "trials" pay for what is within them."""
-    problems = [
-        f"{release!r} is listed within {w!r}" for _, release, w in entries if w not in (None, "filter", "trials")
-    ]
-    for part in {part for part, release, within in entries if within == "trials" or isinstance(release, RandomTrials)}:
-        searches = [r for at, r, within in entries if at == part and isinstance(r, RandomTrials) and within is None]
-        made = _counted(release for at, release, within in entries if at == part and within == "trials")
-        if len(searches) != 1 or made not in [_counted((*fit, searches[0].score)) for fit in searches[0].fits]:
-            problems.append("what is listed within trials is not what one of them releases")
-            continue
-        (search,), parts = searches, certificate.settings.get("parts")
-        settings = parts[part]["settings"] if parts else certificate.settings
-        told = {name: settings[name] for name in ("trials", "fit_rows", "score_rows")}
-        if told != {name: getattr(search, name) for name in told} or (
-            search.fit_rows + search.score_rows != certificate.n_samples
-        ):
-            problems.append("the trials are not those that the settings and the number of rows tell of")
-        sampled = (release for release in search.parts if isinstance(release, SampledRelease))
-        if any(release.adjacency != certificate.adjacency for release in sampled):
-            problems.append("a trial is priced for other neighbours than the certificate's")
-    return problems
-
-
-def _counted(releases: Iterable[Release]) -> Counter[Release]:
-    """How often each is used, however they are listed."""
-    counts = Counter[Release]()
-    for release in releases:
-        counts[replace(release, times=1)] += release.times
-    return counts
-
-
-def _problems_of(release: Release, answers: list[dict[str, Any]], certificate: Certificate) -> list[str]:
-    """Answers that the release does not pay for: too many, or too little noise for the clip that was in force."""
-    counts = [answer["count"] for answer in answers]
-    problems = []
-    if not all(is_whole(count) and count > 0 for count in counts) or sum(counts) > release.times:
-        problems.append(f"{release!r} pays for {release.times} answers; listed are {counts}")
-    if isinstance(release, SampledRelease) and (
-        release.adjacency != certificate.adjacency or release.population != certificate.n_samples
-    ):
-        problems.append(
-            f"{release!r} is priced for other neighbours or another number of {certificate.counted} than the "
-            "certificate's"
-        )
-    if isinstance(release, SampledRelease) and release.sampling != certificate.settings.get("sampling"):
-        problems.append(f"{release!r} draws batches in another way than the settings say")
-    if isinstance(release, JointRelease):
-        needed = max(certificate.n_features, certificate.settings["coordinates"])
-        if release.touched < needed:
-            problems.append(f"{release!r} pays for fewer coordinates than {needed}")
-    if release.multiplier == 0:
-        return problems
-    for answer in answers:
-        sensitivity, scale = float(answer["sensitivity"]), float(answer["scale"])
-        least = _least_sensitivity(release, float(answer["clip"]), certificate)
-        if not (least > 0 and 0 < scale < math.inf):
-            problems.append(f"a {release.question} with clip {answer['clip']} and noise {scale:.6g} cannot be")
-        if not sensitivity >= least * (1 - 1e-9):
-            problems.append(
-                f"sensitivity {sensitivity:.6g} of a {release.question} is below {least:.6g}, what its clip gives"
-            )
-        if not scale >= release.multiplier * sensitivity * (1 - 1e-9):
-            problems.append(f"noise scale {scale:.6g} is below what {release!r} needs")
-    return problems
-
-
-def _least_sensitivity(release: Release, clip: float, certificate: Certificate) -> float:
-    question, n, adjacency = release.question, certificate.n_samples, Adjacency(certificate.adjacency)
-    if isinstance(release, SampledRelease):
-        return gradient_sensitivity(clip, release.batch, adjacency)
-    if question in ("quantile", "votes"):
-        return 1.0  # one row moves one rank, or one block's vote, for either adjacency
-    if question in ("minimiser", "labels"):  # the clip of labels is that of the teacher times the public rows' norm
-        return minimiser_sensitivity(clip, n, adjacency, certificate.settings["ridge"], tolerance=0.0)
-    if question in ("local gradient", "local labels"):
-        return report_sensitivity(clip, adjacency)
-    if question in ("step length", "score"):
-        return mean_loss_sensitivity(clip, n)
-    if question == "gram":
-        return gram_sensitivity(clip, n, adjacency)
-    return gradient_sensitivity(clip, n, adjacency)
 
 
 def _number(value: float) -> float | str:
