@@ -32,6 +32,12 @@ def test_the_python_examples_run_and_find_the_two_features(tmp_path, monkeypatch
     for name in ("local", "public"):  # the largest error of a coefficient in 30 runs of each was .09
         assert np.abs(names[name].coef_[[3, 7]] - [0.8, -0.6]).max() < 0.2
     assert set(names["joint"].support_) == {3, 7}
+    assert names["visits"].certificate_.unit == "person"
+    search, ledger = names["search"], names["ledger"]
+    assert round(search.plan(10_000, 500).settings["trial_epsilon"], 1) == 2.5
+    assert search.best_estimator_.certificate_.epsilon == 4.0
+    assert round(ledger.spent("patients").epsilon, 3) == 1.0
+    assert ledger.verify().ok
     assert names["joint"].certificate_.verify()
     assert (round(names["result"].epsilon_lower, 1), names["result"].violated) == (1.8, False)
 
