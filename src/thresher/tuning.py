@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
@@ -284,12 +285,12 @@ class PrivateSearchCV(PrivateFit):
         model = self._model()
         params = candidates_of(model, self.param_distributions, self.n_iter)
         trials = default_trials(len(params)) if self.trials is None else self.trials
-        if not (isinstance(trials, (int, float)) and 1 <= trials <= 1000):
+        if not (isinstance(trials, Real) and 1 <= trials <= 1000):
             raise ValueError(f"trials={trials!r} must be a number from 1 to 1000: how many trials are expected")
-        if not (isinstance(self.validation, float) and 0 < self.validation < 1):
+        if not (isinstance(self.validation, Real) and 0 < self.validation < 1):
             raise ValueError(f"validation={self.validation!r} must lie strictly between 0 and 1, for example 0.2")
         models = tuple(clone(model).set_params(**each) for each in params)
-        return Search(models, tuple(params), float(trials), self.validation, self._scoring(models, outputs))
+        return Search(models, tuple(params), float(trials), float(self.validation), self._scoring(models, outputs))
 
     def _scoring(self, models: tuple[Any, ...], outputs: int) -> Scoring:
         known = CLASSES if self._classifies else NUMBERS
