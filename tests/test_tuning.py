@@ -31,7 +31,7 @@ from thresher.algorithms import DPIGHT, DPSGD
 from thresher.certificate import combine
 from thresher.preprocessing import PrivateScaler
 from thresher.randomness import NoiseSource
-from thresher.tuning import _largest
+from thresher.searching import largest
 
 N, D = 400, 6
 
@@ -125,8 +125,8 @@ def test_the_search_for_a_trials_epsilon_copes_with_jumps(power, jump):
             part = epsilon / budget
             return 1.5 * budget * part**power * (1 + jump * (math.floor(10 * part) % 2))
 
-        assert budget * (1 - jump - 0.002) <= price(_largest(price, budget)) <= budget
-    assert _largest(lambda epsilon: 2.0, 1.0) is None
+        assert budget * (1 - jump - 0.002) <= price(largest(price, budget)) <= budget
+    assert largest(lambda epsilon: 2.0, 1.0) is None
 
 
 # -- what is found --------------------------------------------------------------------------------------------------
