@@ -16,6 +16,8 @@ FIXED = {
     "n_public": "all candidates see the same rows; set it on the estimator",
     "classes": "all candidates tell the same classes apart; set them on the estimator",
     "hardened": "all candidates share one source of noise; set it on the estimator",
+    "ledger": "a search is paid as a whole; give ledger= to PrivateSearchCV",
+    "dataset": "a search is paid as a whole; give dataset= to PrivateSearchCV",
     "random_state": "noise is not to be chosen; give random_state= to PrivateSearchCV, for tests only",
     "verbose": "nothing may be told about single trials",
 }
