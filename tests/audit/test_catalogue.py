@@ -13,6 +13,7 @@ from thresher.algorithms import ERM, LOCAL, REGISTRY
 from thresher.algorithms.label_noise import NOISES
 from thresher.audit import audit
 from thresher.audit.catalogue import audit_cases, catalogue, find_cases, membership_examples, verdict
+from thresher.audit.fitted_cases import OfPeople, Searched
 from thresher.audit.game import Suspect, suspect_of
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import Witness, log_chance_of_first
@@ -38,7 +39,8 @@ def test_every_private_algorithm_is_audited():
     dense = {name for name, kind in ERM.items() if getattr(kind, "private", True)}
     assert dense == set(ERM) - {"storm", "sgd", "lssgd"}
     joint = {"joint-dp-ight", "mpc-grad-p", "mpc-out-p"}
-    assert audited == set(REGISTRY) - {"ight"} | {"private-scaler"} | set(LOCAL) | dense | joint
+    fits = {"people", "private-scaler", "private-search"}
+    assert audited == set(REGISTRY) - {"ight"} | fits | set(LOCAL) | dense | joint
 
 
 @pytest.mark.parametrize("name", ERM)
@@ -67,13 +69,17 @@ def test_every_kind_of_priced_release_is_audited_alone_and_broken():
     """Printed kinds are audited as printed, and an exact release promises nothing."""
     alone = {type(question.probe.release).__name__ for question in QUESTIONS.values()}
     unpriced = {"PrintedLabels", "PrintedGradient", "ExactRelease", "ZCDPFilter"}  # a filter answers nothing
-    assert alone == set(_KINDS) - unpriced - {"LaplaceVertex"}
+    searched = {"GaussianScore", "RandomTrials"}  # audited, and broken, as a whole search
+    assert {"private-search", "private-search-grid"} <= {case.name for case in CASES}
+    assert alone == set(_KINDS) - unpriced - searched - {"LaplaceVertex"}
     less_noise = [case for case in BROKEN if case.note in ("quiet", "known-coins")]
     quiet = {case.name.removesuffix(f"-{case.note}") for case in less_noise}
     assert {type(QUESTIONS[name].probe.release).__name__ for name in quiet} == alone
     batches = {"whole-batch", "reused-batch", "swapped-clips", "wrong-sign"}
     parties = {"no-dither", "bare-part", "asked-twice", "known-coins"}
-    assert {case.note for case in BROKEN} == {"quiet", "unclipped", "free-sign", "rerun", "twice"} | batches | parties
+    assert {case.note for case in BROKEN} == (
+        {"quiet", "unclipped", "free-sign", "rerun", "twice", "as-rows", "grid"} | batches | parties
+    )
     twice = {case.name.removesuffix("-twice") for case in BROKEN if case.note == "twice"}
     assert twice == {name for name, question in QUESTIONS.items() if question.probe.trust == "local"}
 
@@ -235,7 +241,7 @@ def test_the_printed_noise_of_frank_wolfe_costs_more_than_it_claims_but_not_more
 @pytest.mark.parametrize("case", BROKEN, ids=[case.name for case in BROKEN])
 def test_every_broken_copy_is_caught(case):
     """The runs of the catalogue: each is caught with chance above .95 with a fresh seed, most with near certainty."""
-    assert isinstance(case.target, Suspect)
+    assert isinstance(case.target, (Suspect, OfPeople, Searched))
     result = audit(case.target, case.pair, claimed=case.claim, runs=case.runs, random_state=3)
     assert result.violated
 

@@ -33,6 +33,7 @@ from thresher.audit import pairs
 from thresher.audit.broken_cases import broken_cases
 from thresher.audit.cases import Case
 from thresher.audit.claims import Claim
+from thresher.audit.fitted_cases import broken_fits, sound_fits
 from thresher.audit.game import AuditResult, Suspect, audit
 from thresher.audit.membership import MembershipResult, membership
 from thresher.audit.pairs import Pair
@@ -70,7 +71,7 @@ def catalogue() -> list[Case]:
     """Algorithms, single questions, formulas as printed, and broken copies of the questions."""
     return [
         *_algorithms(), *_stochastic_algorithms(), *_local_algorithms(), *_joint_algorithms(), *_questions(),
-        *printed_cases(), *broken_cases(),
+        *printed_cases(), *broken_cases(), *sound_fits(), *broken_fits(),
     ]  # fmt: skip
 
 
