@@ -666,6 +666,7 @@ PACKAGE = Path(thresher.__file__).parent
 MAY_DRAW = {
     "randomness.py", "datasets/laws.py", "datasets/adversarial.py", "datasets/real_set.py", "auxiliary.py",
     "audit/attacks.py", "audit/one_run.py", "experiments/sums.py", "experiments/x20.py",
+    "planning/law.py", "planning/simulate.py", "ledger/chain.py",
     "federated/masks.py", "federated/secret_shares.py", "federated/additive.py",
     "federated/mpyc_worker/table.py", "federated/spu_worker.py",
 }  # fmt: skip
