@@ -8,7 +8,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from thresher import PrivacyWarning, SparseClassifier, SparseRegressor
+from thresher import Ledger, PrivacyWarning, SparseClassifier, SparseRegressor
 from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.federated import FederatedERMClassifier, FederatedSparseClassifier
 from thresher.loading import load_model
@@ -167,6 +167,15 @@ def test_names_of_columns_are_shown_as_they_are():
     page = model_page(model)
     assert "<script" not in page
     assert f"$x_3$ <script>{'é' * 40}</script> 血圧" in unescape(page)
+
+
+def test_the_page_names_the_entry_that_paid(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.grant("patients <b>", 9.0, 1e-9)
+    page = model_page(SparseRegressor(3, epsilon=8.0, ledger=ledger, dataset="patients <b>", **NUMBERS).fit(X, y))
+    assert f"data set patients <b> of a ledger, entry {ledger.history('patients <b>')[1].id}" in unescape(page)
+    assert "patients <b>" not in page
+    assert "paid by" not in model_page(fitted("numbers"))
 
 
 def test_a_page_that_cannot_be_written_is_refused(tmp_path):

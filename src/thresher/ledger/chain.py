@@ -53,6 +53,11 @@ class Key:
             pass
         finally:
             draft.unlink()
+        folder = os.open(path.parent, os.O_RDONLY)  # or a power cut might leave a ledger without its key
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
         return cls.read(path)
 
     @property

@@ -6,7 +6,8 @@ import os
 import threading
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -113,39 +114,45 @@ class Ledger:
 
     def spent(self, dataset: str, analyst: str | None = None) -> Allowance:
         """What was spent or reserved so far, by everybody or by one analyst, at the delta granted."""
-        return self._read().account(dataset).spent(analyst)
+        with self._reading() as book:
+            return book.account(dataset).spent(analyst)
 
     def remaining(self, dataset: str, analyst: str | None = None) -> Allowance:
         """The grant less what was spent; an analyst's, if there is one with less left. See :meth:`affordable`."""
-        return self._read().account(dataset).remaining(analyst or self.analyst)
+        with self._reading() as book:
+            return book.account(dataset).remaining(analyst or self.analyst)
 
     def affordable(self, dataset: str, analyst: str | None = None) -> float:
         """The largest epsilon, at the delta granted, that one more fit may have: at least what is remaining.
 
         That is for Gaussian noise and choices; of random batches it may be a little less.
         """
-        return self._read().account(dataset).affordable(analyst or self.analyst)
+        with self._reading() as book:
+            return book.account(dataset).affordable(analyst or self.analyst)
 
     def history(self, dataset: str) -> list[Entry]:
         """Grants and fits, in their order."""
-        return self._read().account(dataset).history()
+        with self._reading() as book:
+            return book.account(dataset).history()
 
     def summary(self, dataset: str) -> list[dict[str, Any]]:
         """Of the data set and then of each analyst with a grant: granted, spent, and what one more fit may have."""
-        account = self._read().account(dataset)
-        return [
-            {
-                "dataset": dataset, "analyst": analyst, "granted": grant.epsilon, "delta": grant.delta,
-                "spent": account.spent(analyst).epsilon, "affordable": account.affordable_within(analyst),
-                "fits": account.fits(analyst), "reserved": account.fits(analyst, "reserved"),
-                "adjacency": str(account.adjacency), "unit": account.unit,
-            }
-            for analyst, grant in account.grants.items()
-        ]  # fmt: skip
+        with self._reading() as book:
+            account = book.account(dataset)
+            return [
+                {
+                    "dataset": dataset, "analyst": analyst, "granted": grant.epsilon, "delta": grant.delta,
+                    "spent": account.spent(analyst).epsilon, "affordable": account.affordable_within(analyst),
+                    "fits": account.fits(analyst), "reserved": account.fits(analyst, "reserved"),
+                    "adjacency": str(account.adjacency), "unit": account.unit,
+                }
+                for analyst, grant in account.grants.items()
+            ]  # fmt: skip
 
     @property
     def datasets(self) -> list[str]:
-        return self._read().datasets
+        with self._reading() as book:
+            return book.datasets
 
     def verify(self, head: str | None = None, certificate: Certificate | None = None) -> LedgerCheck:
         """Read every entry again and check the chain of hashes.
@@ -181,7 +188,8 @@ class Ledger:
         def check(book: Book) -> None:
             book.account(dataset).check(cost, self.analyst, adjacency, unit)
 
-        check(self._read())  # before the lock, for convolutions take long and are remembered; and before the rows
+        with self._reading() as now:
+            check(now)  # before others have to wait, for convolutions take long and are remembered; and before the rows
         sketch = None if rows is None else sketch_of(rows, self._key())
 
         def bodies(book: Book) -> list[dict[str, Any]]:
@@ -197,7 +205,8 @@ class Ledger:
 
     def resume(self, account: dict[str, str]) -> Reservation:
         """The reservation that a fit was begun with and goes on with."""
-        problems = self._read().problems_of(account)
+        with self._reading() as book:
+            problems = book.problems_of(account)
         if problems:
             raise LedgerError(f"{problems[0]}; begin the fit anew")
         return Reservation(self, account)
@@ -212,10 +221,13 @@ class Ledger:
     def _key(self) -> Key:
         return Key.read(self.key_path)
 
-    def _read(self) -> Book:
-        """The book, up to date."""
-        with self._lock, self._store.transaction() as run:
-            return self._up_to_date(run)
+    @contextmanager
+    def _reading(self) -> Iterator[Book]:
+        """The book, up to date; other threads of this process wait, other processes do not."""
+        with self._lock:
+            with self._store.transaction() as run:
+                book = self._up_to_date(run)
+            yield book
 
     def _write(self, bodies: Callable[[Book], list[dict[str, Any]]]) -> str:
         """Append entries that are made, and allowed, by an up-to-date book while nobody else can write."""

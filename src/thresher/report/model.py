@@ -215,6 +215,7 @@ def _foundations(certificate: Certificate) -> list[str]:
     bounds = [(BOUNDS.get(name, name), told(v)) for name, v in certificate.bounds.items() if v is not None]
     settings = [(name.replace("_", " "), told(v)) for name, v in certificate.settings.items() if v is not None]
     versions = ", ".join(f"{name} {number}" for name, number in certificate.versions.items())
+    paid = certificate.ledger and "data set {dataset} of a ledger, entry {entry}".format(**certificate.ledger)
     return [
         page.paragraph("Bounds, which are enforced: what is larger is clipped before anything is computed from it."),
         page.facts(bounds),
@@ -226,6 +227,7 @@ def _foundations(certificate: Certificate) -> list[str]:
             *[("note", words) for words in certificate.notes],
             ("randomness", certificate.randomness),
             ("versions", versions),
+            *([("paid by", paid)] if paid else []),
         ]),
         page.paragraph("Settings, all of them public rules or choices:") if settings else "",
         page.facts(settings) if settings else "",
