@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from thresher.durable import sync_folder
 from thresher.federated.aggregation import Integers
 from thresher.plan import Plan
 
@@ -104,7 +105,7 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
         if new:
-            _settle(self.path.parent)
+            sync_folder(self.path.parent)
         self._apply(entry)
 
     # -- what happens -------------------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, self._share)
-        _settle(self.path.parent)
+        sync_folder(self.path.parent)
         digest = sha256(share).hexdigest()
         self._write({"what": "prepared", "round": round, "attempt": attempt, "share": digest})
 
@@ -174,12 +175,3 @@ def price(plan: Plan, plan_hash: str) -> dict[str, Any]:
         "adjacency": str(budget.adjacency),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _settle(folder: Path) -> None:
-    """Names of files, too, must be on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from pathlib import Path
 
+from thresher.durable import sync_folder
 from thresher.ledger.errors import LedgerError
 
 __all__ = ["START", "Key"]
@@ -53,11 +54,7 @@ class Key:
             pass
         finally:
             draft.unlink()
-        folder = os.open(path.parent, os.O_RDONLY)  # or a power cut might leave a ledger without its key
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)  # or a power cut might leave a ledger without its key
         return cls.read(path)
 
     @property

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.budget import BudgetExceeded, is_whole
+from thresher.durable import sync_folder
 from thresher.local.task import Question, Task
 from thresher.local.wire import Report, encode, format_of, fresh_id
 from thresher.randomness import NoiseSource
@@ -133,12 +134,7 @@ def _claim(marker: Path, task: Task) -> None:
         stream.write(f"one report was made for thresher task {task.fingerprint}, epsilon={task.epsilon!r}\n")
         stream.flush()
         os.fsync(file)
-    if os.name == "posix":  # there, the name is safe only when the folder is written too
-        folder = os.open(marker.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    sync_folder(marker.parent)
 
 
 def _checked_features(task: Task, x: Any) -> Floats:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from thresher.durable import sync_folder
 from thresher.plan import Answer, Plan
 
 __all__ = ["Checkpoint", "Standing", "facts_of"]
@@ -101,11 +102,7 @@ class Checkpoint:
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.path.parent)
 
 
 def facts_of(plan: Plan, shapes: dict[str, Any]) -> dict[str, Any]:
