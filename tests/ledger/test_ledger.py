@@ -423,6 +423,21 @@ def test_a_second_custodian_needs_the_first_ones_key(address, ledger, tmp_path):
     assert not (tmp_path / "mine.key").exists()
 
 
+def test_a_ledger_that_was_not_made_says_how(address, key):
+    Ledger(address.replace("budget.db", "other.db"), key=key).create()
+    fresh = Ledger(address, key=key)
+    if "sqlite" in address:
+        with pytest.raises(LedgerError, match="does not exist; make it with: thresher ledger create"):
+            fresh.spent("people")
+        import sqlite3
+
+        sqlite3.connect(address.removeprefix("sqlite:///")).execute("CREATE TABLE other (x)")
+    else:
+        sql(fresh, "DROP TABLE thresher_ledger")
+    with pytest.raises(LedgerError, match="no ledger there yet; make it with: thresher ledger create"):
+        fresh.spent("people")
+
+
 def test_another_key_is_refused(address, key, ledger, tmp_path):
     ledger.grant("people", 3.0, DELTA)
     other = tmp_path / "other.key"

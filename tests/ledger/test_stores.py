@@ -33,8 +33,8 @@ def insert_and_break(store):
         raise Break
 
 
-def all_of(store):
-    with store.transaction() as run:
+def all_of(store, reading=False):
+    with store.transaction(reading=reading) as run:
         return [row[0] for row in run("SELECT sequence FROM thresher_ledger ORDER BY sequence")]
 
 
@@ -63,6 +63,16 @@ def test_one_writer_at_a_time(store):
         assert seen == []
     thread.join(10)
     assert seen == [[1]]
+
+
+def test_readers_do_not_wait_for_a_writer(store):
+    """And see what was there before."""
+    with store.transaction() as run:
+        insert(run, 1)
+    with store.transaction() as run:
+        insert(run, 2)
+        assert all_of(store, reading=True) == [1]
+    assert all_of(store, reading=True) == [1, 2]
 
 
 def test_a_number_is_used_once(store):

@@ -162,7 +162,7 @@ class Ledger:
         """
         book, problems = Book(self._key()), []
         try:
-            with self._store.transaction() as run:
+            with self._store.transaction(reading=True) as run:
                 self._replay(run, book)
         except LedgerError as error:
             problems.append(str(error))
@@ -225,7 +225,7 @@ class Ledger:
     def _reading(self) -> Iterator[Book]:
         """The book, up to date; other threads of this process wait, other processes do not."""
         with self._lock:
-            with self._store.transaction() as run:
+            with self._store.transaction(reading=True) as run:
                 book = self._up_to_date(run)
             yield book
 

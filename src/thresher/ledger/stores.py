@@ -1,6 +1,7 @@
 """Where a ledger's entries are kept: a table of (sequence, body, hash) that only grows, in SQLite or PostgreSQL.
 
-A transaction holds the only writer's lock from its first statement on, and its end is on disk before it returns.
+A transaction that writes holds the only writer's lock from its first statement on, and its end is on disk before it
+returns. One that reads waits for nobody.
 Connections live as long as one transaction: a ledger may be forked, pickled and used from many threads.
 """
 
@@ -30,7 +31,7 @@ LOCK = 0x7468726573686572  # the advisory lock of PostgreSQL that writers hold: 
 class Store(Protocol):
     """A place for entries."""
 
-    def transaction(self, *, create: bool = False) -> Any:
+    def transaction(self, *, create: bool = False, reading: bool = False) -> Any:
         """A context manager that yields a :data:`Run`; all of what it ran holds, or nothing."""
 
     @property
@@ -79,13 +80,13 @@ class SQLiteStore:
         return self._path.with_name(f"{self._path.name}.key")
 
     @contextmanager
-    def transaction(self, *, create: bool = False) -> Iterator[Run]:
+    def transaction(self, *, create: bool = False, reading: bool = False) -> Iterator[Run]:
         if not create and not self._path.exists():
             raise LedgerError(f"ledger={str(self._path)!r} does not exist; make it with: thresher ledger create")
         try:
             with closing(sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = EXTRA")  # the end of a transaction survives a power cut
-                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
                 try:
                     if create:
                         connection.execute(CREATE)
@@ -95,7 +96,7 @@ class SQLiteStore:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
         except sqlite3.Error as error:
-            raise LedgerError(f"ledger={str(self._path)!r} cannot be used: {error}") from None
+            raise _refusal(self.name, str(error)) from None
 
 
 class PostgresStore:
@@ -120,12 +121,13 @@ class PostgresStore:
         return Path.home() / ".thresher-ledger.key"
 
     @contextmanager
-    def transaction(self, *, create: bool = False) -> Iterator[Run]:
+    def transaction(self, *, create: bool = False, reading: bool = False) -> Iterator[Run]:
         sql = self._sql
         try:
             with sql.create_engine(self.address, poolclass=sql.NullPool).begin() as connection:
                 connection.execute(sql.text("SET LOCAL synchronous_commit = on"))
-                connection.execute(sql.text(f"SELECT pg_advisory_xact_lock({LOCK})"))
+                if not reading:
+                    connection.execute(sql.text(f"SELECT pg_advisory_xact_lock({LOCK})"))
                 if create:
                     connection.execute(sql.text(CREATE))
 
@@ -136,7 +138,13 @@ class PostgresStore:
                 yield run
         except sql.exc.SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise LedgerError(f"ledger={self.name!r} cannot be used: {reason}") from None
+            raise _refusal(self.name, reason) from None
+
+
+def _refusal(name: str, reason: str) -> LedgerError:
+    if "thresher_ledger" in reason and ("no such table" in reason or "does not exist" in reason):
+        reason = "there is no ledger there yet; make it with: thresher ledger create"
+    return LedgerError(f"ledger={name!r} cannot be used: {reason}")
 
 
 def _without_password(url: str) -> str:
