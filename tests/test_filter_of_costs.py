@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from thresher.accounting import Cost, Filter, gaussian_mu, zcdp_rho
+from thresher.accounting import Cost, Filter, gaussian_epsilon, gaussian_mu, zcdp_rho
 from thresher.budget import Adjacency
 from thresher.subsampling import Poisson
 
@@ -73,6 +73,22 @@ def test_zcdp_adds_up_to_what_the_budget_holds(epsilon, delta):
     assert allows(half, Cost.zcdp(0.499 * rho))
     assert not allows(half, Cost.zcdp(0.501 * rho))
     assert allows(Cost.zcdp(rho / 4) + Cost.gaussian(rho / 2), Cost.bounded_range(math.sqrt(8 * 0.499 * rho)))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "more"),
+    [(1.0, 1e-9, 1.05), (8.0, 1e-6, 1.06), (1.0, 1e-6, 1.08), (0.2, 1e-6, 1.09), (1.0, 1e-3, 1.15)],
+)
+def test_what_deciding_as_one_goes_costs_two_gaussian_fits(epsilon, delta, more):
+    """Fixed beforehand each could have so many times the epsilon, by the exact Gaussian curve (docs/ledger.md)."""
+    fixed = gaussian_epsilon(gaussian_mu(epsilon, delta) / math.sqrt(2), delta)
+    rule = Filter(epsilon, delta)
+
+    def both(each):
+        cost = Cost.gaussian(gaussian_mu(each, delta) ** 2) if each > 1e-6 else Cost()
+        return rule.allows(cost, cost)
+
+    assert round(fixed / most(both), 2) == more
 
 
 @pytest.mark.parametrize(

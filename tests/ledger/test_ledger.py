@@ -128,7 +128,7 @@ def test_analysts_share_a_grant_and_have_parts_of_their_own(address, key, ledger
         ({"delta": 1.0}, "delta=1.0"),
         ({"dataset": ""}, "dataset=''"),
         ({"unit": "household"}, "unit='household'"),
-        ({"adjacency": "nearby"}, "nearby"),
+        ({"adjacency": "nearby"}, "adjacency='nearby' must be one of 'replace-one', 'add-remove'"),
         ({"analyst": "ann"}, "as a whole"),
     ],
 )

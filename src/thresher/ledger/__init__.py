@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from thresher.ledger.book import Allowance, Entry, LedgerError
+from thresher.ledger.book import Allowance, Entry
+from thresher.ledger.errors import LedgerError
 from thresher.ledger.ledger import Ledger, LedgerCheck, Reservation, reserved
 
 __all__ = ["Allowance", "Entry", "Ledger", "LedgerCheck", "LedgerError", "Reservation", "reserved"]

@@ -19,7 +19,7 @@ from thresher.ledger.errors import LedgerError
 from thresher.ledger.fingerprint import Sketch, alike
 from thresher.releases import release_from_dict
 
-__all__ = ["Account", "Allowance", "Book", "Entry", "LedgerError"]
+__all__ = ["FORMAT", "Account", "Allowance", "Book", "Entry"]
 
 FORMAT = "thresher-ledger-1"
 

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from thresher.budget import Adjacency, Budget, PrivacyWarning
+from thresher.budget import Budget, PrivacyWarning
 from thresher.certificate import Certificate
 from thresher.ledger.book import FORMAT, Allowance, Book, Entry
 from thresher.ledger.chain import START, Key
@@ -94,7 +94,7 @@ class Ledger:
         """
         if not (isinstance(dataset, str) and dataset):
             raise LedgerError(f"dataset={dataset!r} must be a name")
-        budget = Budget(epsilon, delta, Adjacency(adjacency))
+        budget = Budget(epsilon, delta, adjacency)  # type: ignore[arg-type]  # which makes an Adjacency of it, or says why not
         if not budget.private:
             raise LedgerError(f"epsilon={epsilon!r} cannot be granted; give a finite number")
         if unit not in UNITS:
