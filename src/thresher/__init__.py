@@ -7,6 +7,7 @@ from thresher.estimators import SparseClassifier, SparseRegressor
 from thresher.ledger import Ledger
 from thresher.loading import load_model
 from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
+from thresher.schema import Schema
 from thresher.tuning import PrivateSearchCV
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "LocalSparseRegressor",
     "PrivacyWarning",
     "PrivateSearchCV",
+    "Schema",
     "SparseClassifier",
     "SparseRegressor",
     "load_model",

@@ -44,7 +44,7 @@ class ERMClassifier(_DenseModel, ClassifierModel):
         Public, so it needs no noise.
     classes : sequence
         The labels, public. If they are not given they are read from the data, and the certificate says so.
-    adjacency, fit_intercept, n_public, hardened, ledger, dataset, random_state, verbose
+    adjacency, fit_intercept, n_public, hardened, ledger, dataset, random_state, schema, verbose
         As of :class:`~thresher.SparseRegressor`.
 
     Attributes
@@ -71,6 +71,7 @@ class ERMClassifier(_DenseModel, ClassifierModel):
         ledger: Any = None,
         dataset: str | None = None,
         random_state: Any = None,
+        schema: Any = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
@@ -88,6 +89,7 @@ class ERMClassifier(_DenseModel, ClassifierModel):
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
+        self.schema = schema
         self.verbose = verbose
 
     def _penalty(self) -> Penalty:
@@ -120,6 +122,7 @@ class ERMRegressor(_DenseModel, RegressorModel):
         ledger: Any = None,
         dataset: str | None = None,
         random_state: Any = None,
+        schema: Any = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
@@ -136,4 +139,5 @@ class ERMRegressor(_DenseModel, RegressorModel):
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
+        self.schema = schema
         self.verbose = verbose

@@ -43,6 +43,9 @@ class SparseRegressor(RegressorModel):
         The name of the ledger's account.
     random_state : int
         Repeatable noise, for tests and research only; it marks the certificate.
+    schema : Schema, path or dict
+        Public facts about a table, with which ``fit`` and ``predict`` take raw tables; the bounds are then its.
+        ``from_schema(schema, ...)`` makes such a model (:class:`~thresher.Schema`).
     verbose : int
         1 shows a progress bar on a terminal.
 
@@ -76,6 +79,7 @@ class SparseRegressor(RegressorModel):
         ledger: Any = None,
         dataset: str | None = None,
         random_state: Any = None,
+        schema: Any = None,
         verbose: int = 0,
     ) -> None:
         self.sparsity = sparsity
@@ -92,6 +96,7 @@ class SparseRegressor(RegressorModel):
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
+        self.schema = schema
         self.verbose = verbose
 
 
@@ -120,6 +125,7 @@ class SparseClassifier(ClassifierModel):
         ledger: Any = None,
         dataset: str | None = None,
         random_state: Any = None,
+        schema: Any = None,
         verbose: int = 0,
     ) -> None:
         self.sparsity = sparsity
@@ -136,4 +142,5 @@ class SparseClassifier(ClassifierModel):
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
+        self.schema = schema
         self.verbose = verbose

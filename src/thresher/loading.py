@@ -19,6 +19,7 @@ from thresher.federated import (
 )
 from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
 from thresher.models import LinearModel
+from thresher.schema import Schema
 from thresher.uncertainty import Uncertainty
 
 __all__ = ["load_model"]
@@ -43,7 +44,10 @@ def load_model(path: str | Path) -> LinearModel:
     coefficients[:, model["support"]] = values
     estimator._store(coefficients, np.atleast_1d(np.asarray(model["intercept"], dtype=np.float64)))
     estimator.n_features_in_ = model["n_features"]
-    if model["feature_names"]:
+    if estimator.schema is not None:
+        estimator.schema_ = Schema.of(estimator.schema)
+        estimator._name_columns()
+    elif model["feature_names"]:
         estimator.feature_names_in_ = np.array(model["feature_names"], dtype=object)
     if model["classes"]:
         estimator.classes_ = np.array(model["classes"])

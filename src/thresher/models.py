@@ -17,12 +17,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from thresher.algorithms import resolve
-from thresher.fitting import PrivateFit
 from thresher.measurements import LINEAR, Measurement
 from thresher.partitions import at_work, is_dask, lazily
 from thresher.penalties import NO_PENALTY, Penalty
 from thresher.plan import Plan, Problem
+from thresher.schema import Schema
 from thresher.tables import numeric_target, reject_text
+from thresher.tabular import TabularModel
 from thresher.uncertainty import Uncertainty
 
 __all__ = ["ClassifierModel", "LinearModel", "RegressorModel", "Target"]
@@ -43,7 +44,7 @@ def _lazy_for_dask(method: Callable[[Any, Any], NDArray[Any]]) -> Callable[[Any,
     return answer
 
 
-class LinearModel(PrivateFit):
+class LinearModel(TabularModel):
     """What all front doors share."""
 
     _loss: str
@@ -82,6 +83,8 @@ class LinearModel(PrivateFit):
         params = {**self.get_params(), "algorithm": self.algorithm_, "random_state": None}
         if "ledger" in params:  # a model is published, the address of its ledger is not
             params |= {"ledger": None, "dataset": None}
+        if self.schema is not None:
+            params["schema"] = self.schema_.to_dict()
         if not np.isfinite(params["epsilon"]):
             params["epsilon"] = str(params["epsilon"])  # JSON knows no infinity
         model = {
@@ -130,11 +133,13 @@ class LinearModel(PrivateFit):
         if found is not None:
             of_classes = found if isinstance(found, list) else [found]
             rows = [row.of(k, self.support_) for row, k in zip(of_classes, self._coefficients(), strict=True)]
-            published = {**published, "uncertainty": rows[0] if len(rows) == 1 else Uncertainty.stacked(rows)}
+            of_support = rows[0] if len(rows) == 1 else Uncertainty.stacked(rows)
+            published = {**published, "uncertainty": self._original_errors(of_support, self.support_)}
         super()._publish(published)
 
     def _keep(self, theta: Floats, plan: Plan) -> None:
-        self._store(*plan.problem.model_of(theta))
+        self._store(*self._original(*plan.problem.model_of(theta)))
+        self._name_columns()
 
     def _store(self, coefficients: Floats, intercepts: Floats) -> None:
         """One row of coefficients and one intercept per output."""
@@ -156,26 +161,34 @@ class LinearModel(PrivateFit):
 
     def _margins(self, X: Any) -> Floats:
         check_is_fitted(self, "certificate_")
+        margins: Floats = self._linear(X) + np.ravel(self.intercept_)
+        return margins if margins.shape[1] > 1 else margins[:, 0]
+
+    def _linear(self, X: Any) -> Floats:
+        if self.schema is not None:
+            return self._margins_of_table(X, self._coefficients())
         reject_text(X)
         X = self._checked(X, accept_sparse=("csc", "csr"), reset=False)
-        margins: Floats = safe_sparse_dot(X, self._coefficients().T) + np.ravel(self.intercept_)
-        return margins if margins.shape[1] > 1 else margins[:, 0]
+        return safe_sparse_dot(X, self._coefficients().T)  # type: ignore[no-any-return]
 
 
 class RegressorModel(RegressorMixin, LinearModel):
     """A linear model of numbers."""
 
     _loss = "squared"
+    _task = "regression"
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **unsupported: Any) -> Self:
         """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars, Dask) and the targets ``y``.
 
         ``groups`` holds the id of each row's person, a number or text. Then all rows of a person are protected together
-        and count as one: see docs/people.md.
+        and count as one: see docs/people.md. With ``schema``, ``X`` is a table, a frame or the path of a file, that
+        holds targets and people, too.
         """
+        X, y, groups = self._table(X, y, groups)
         with at_work(X, y) as (X, y):
             X, y = self._validate(X, numeric_target(y), unsupported, groups)
-            return self._fit(X, y, (), self._owners(groups, len(y)))
+            return self._fit(X, y, self._assumed(), self._owners(groups, len(y)))
 
     @_lazy_for_dask
     def predict(self, X: Any) -> Floats:
@@ -186,6 +199,8 @@ class RegressorModel(RegressorMixin, LinearModel):
         self.coef_, self.intercept_ = coefficients[0], float(intercepts[0])
 
     def _target_range(self) -> tuple[float, float] | None:
+        if self.schema is not None:
+            return Schema.of(self.schema).target.span
         bound = self.target_bound
         if bound is None:
             return None
@@ -200,14 +215,17 @@ class ClassifierModel(ClassifierMixin, LinearModel):
     """A linear model of two or more classes."""
 
     _loss = "logistic"
+    _task = "classification"
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, **unsupported: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **unsupported: Any) -> Self:
         """Fit on the rows of ``X`` and the labels ``y``; ``groups`` holds the id of each row's person, if some have
-        several rows."""
+        several rows. With ``schema``, ``X`` is a table, a frame or the path of a file, that holds labels and people,
+        too."""
+        X, y, groups = self._table(X, y, groups)
         with at_work(X, y) as (X, y):
             X, y = self._validate(X, y, unsupported, groups)
             classes, belongs, assumptions = self._classes_in(y)
-            self._fit(X, belongs, assumptions, self._owners(groups, len(y)))
+            self._fit(X, belongs, (*assumptions, *self._assumed()), self._owners(groups, len(y)))
         self.classes_ = classes
         return self
 
@@ -215,18 +233,23 @@ class ClassifierModel(ClassifierMixin, LinearModel):
         """The classes, which row belongs to which, and what must be assumed where the data named them."""
         check_classification_targets(y)
         assumptions: tuple[str, ...] = ()
-        classes = np.unique(y if self.classes is None else self.classes)
-        if self.classes is None:
+        declared = self._classes_declared()
+        classes = np.unique(y if declared is None else declared)
+        if declared is None:
             assumptions = ("the class labels are public: they were read from the data; give classes= instead",)
         if len(classes) < 2:
             raise ValueError(
-                f"{len(classes)} class(es) in {'y' if self.classes is None else f'classes={self.classes!r}'}; "
+                f"{len(classes)} class(es) in {'y' if declared is None else f'classes={declared!r}'}; "
                 "a classifier needs at least two, for example classes=[0, 1]"
             )
         if not np.all(np.isin(y, classes)):
-            raise ValueError(f"y holds a label that is not in classes={self.classes!r}; add it or drop those rows")
+            raise ValueError(f"y holds a label that is not in classes={declared!r}; add it or drop those rows")
         belongs = np.asarray(y == classes[1]) if len(classes) == 2 else np.equal.outer(np.asarray(y), classes)
         return classes, belongs.astype(np.float64), assumptions
+
+    def _classes_declared(self) -> Any:
+        """The public labels; None if nobody declared them."""
+        return self.classes if self.schema is None else Schema.of(self.schema).target.categories
 
     @_lazy_for_dask
     def decision_function(self, X: Any) -> Floats:
@@ -250,7 +273,8 @@ class ClassifierModel(ClassifierMixin, LinearModel):
         return labels
 
     def _outputs_declared(self) -> int:
-        known = 2 if self.classes is None else len(np.unique(self.classes))
+        declared = self._classes_declared()
+        known = 2 if declared is None else len(np.unique(declared))
         return known if known > 2 else 1
 
 

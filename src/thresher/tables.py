@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 __all__ = [
-    "Table", "labels", "listed", "numeric_target", "pyarrow_parquet", "read_table", "reject_missing", "reject_text",
-    "without_counts", "without_values",
+    "Table", "is_numeric", "labels", "listed", "numeric_target", "pyarrow_parquet", "read_table", "reject_missing",
+    "reject_text", "without_counts", "without_values",
 ]  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def _read_csv(path: Path, target: str | None, only: list[str] | None, person: st
         names = next(csv.reader(file), [])
     if not names:
         raise ValueError(f"DATA={str(path)!r} is empty; its first line must name the columns")
-    if len(set(names)) < len(names) or any(_is_numeric(name) for name in names):
+    if len(set(names)) < len(names) or any(is_numeric(name) for name in names):
         raise ValueError(f"DATA={str(path)!r}: its first line must name the columns, each with a name of its own")
     try:
         values = _cells(path, np.float64)
@@ -122,7 +122,7 @@ def _read_csv(path: Path, target: str | None, only: list[str] | None, person: st
     return _split({name: values[:, j] for j, name in enumerate(names)}, target, only, person)
 
 
-def _is_numeric(name: str) -> bool:
+def is_numeric(name: str) -> bool:
     """Whether a column name is a number: then the first line is a person's row, not a header."""
     try:
         float(name)

@@ -1,0 +1,163 @@
+"""Cells of one column, read as the schema declares: numbers with NaN for gaps, or codes of categories.
+
+Each cell is read by itself, so one row of the table decides about one row of the result and nothing else. Nothing here
+raises for what a cell holds: what cannot be read is a gap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.schema.column import Column
+
+__all__ = ["GAP", "OTHER", "codes_of", "ids_of", "numbers_of", "several_codes_of"]
+
+Floats = NDArray[np.float64]
+
+GAP, OTHER = -1, -2  # codes of cells that hold no declared category
+NOBODY = "(missing)"  # whose rows are that tell no person
+
+
+def numbers_of(column: Column, cells: Any, decimal: str = ".") -> Floats:
+    """Numbers, or days since the first of the bounds; outside of the bounds, as declared: clipped or a gap."""
+    read = _days(column, cells) if column.kind == "date" else _numbers(cells, decimal)
+    low, high = column.span
+    if column.outside == "missing":
+        with np.errstate(invalid="ignore"):
+            return np.where((read >= low) & (read <= high), read, np.nan)
+    clipped: Floats = np.clip(read, low, high)  # NaN stays NaN
+    return clipped
+
+
+def codes_of(column: Column, cells: Any) -> NDArray[np.int32]:
+    """The position of each cell's category; GAP or OTHER if it has none."""
+    get = _lookup(column).get
+    return np.fromiter((get(key, OTHER) for key in map(_key(column), _listed(cells))), np.int32, len(cells))
+
+
+def several_codes_of(column: Column, cells: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(row, code) of each category that cells with a separator hold, each once; a cell without any has a gap."""
+    get = _lookup(column).get
+    rows, codes = [], []
+    for row, text in enumerate(map(_text, _listed(cells))):
+        parts = {get(part.strip(), OTHER) for part in text.split(column.separator)}
+        found = sorted(parts - {GAP}) or [GAP]
+        rows += [row] * len(found)
+        codes += found
+    return np.array(rows, dtype=np.int32), np.array(codes, dtype=np.int32)
+
+
+def ids_of(cells: Any) -> list[Any]:
+    """Whose each row is: numbers as they are, text without blanks at its ends; rows without an id share one."""
+    return [_person(cell) for cell in _listed(cells)]
+
+
+# -- numbers and dates -------------------------------------------------------------------------------------------------
+
+
+def _numbers(cells: Any, decimal: str) -> Floats:
+    if getattr(getattr(cells, "dtype", None), "kind", "O") in "biuf":
+        return np.asarray(cells, dtype=np.float64)
+    listed = _listed(cells)
+    if decimal != ".":
+        listed = [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in listed]
+    return _each(float, listed)
+
+
+def _days(column: Column, cells: Any) -> Floats:
+    first = column.first_day
+    if getattr(getattr(cells, "dtype", None), "kind", "O") == "M":
+        days = (np.asarray(cells, dtype="datetime64[D]") - np.datetime64(first, "D")).astype(np.float64)
+        days[np.isnat(cells)] = np.nan
+        return days
+    start = first.toordinal()
+    read = date.fromisoformat if column.format is None else _reader(column.format)
+    known: dict[Any, float] = {}  # few days, many cells
+
+    def day(cell: Any) -> float:
+        if cell not in known:
+            known[cell] = float(_date(cell, read).toordinal() - start)
+        return known[cell]
+
+    return _each(day, _listed(cells))
+
+
+def _reader(form: str) -> Callable[[str], date]:
+    return lambda text: datetime.strptime(text, form).date()
+
+
+def _date(cell: Any, read: Callable[[str], date]) -> date:
+    if isinstance(cell, datetime):
+        return cell.date()
+    if isinstance(cell, date):
+        return cell
+    text = cell.strip()
+    try:
+        return read(text)
+    except ValueError:
+        return read(text[:10])  # a day with a time behind it
+
+
+def _each(read: Callable[[Any], float], cells: Sequence[Any]) -> Floats:
+    """Every cell read; those that cannot be are NaN."""
+    try:
+        return np.fromiter(map(read, cells), np.float64, len(cells))
+    except (TypeError, ValueError, AttributeError, OverflowError):
+
+        def careful(cell: Any) -> float:
+            try:
+                return read(cell)
+            except (TypeError, ValueError, AttributeError, OverflowError):
+                return math.nan
+
+        return np.fromiter(map(careful, cells), np.float64, len(cells))
+
+
+# -- categories and ids ------------------------------------------------------------------------------------------------
+
+
+def _lookup(column: Column) -> dict[Any, int]:
+    key = _key(column)
+    return {key(category): at for at, category in enumerate(column.categories or ())} | {key(None): GAP}
+
+
+def _key(column: Column) -> Callable[[Any], Any]:
+    return _as_number if column.of_numbers else _text
+
+
+def _as_number(cell: Any) -> Any:
+    """Categories that are numbers are compared as numbers; what is none is text, which is no category."""
+    try:
+        value = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return _text(cell)
+    return "" if math.isnan(value) else value
+
+
+def _text(cell: Any) -> str:
+    """A cell as a category's name; a whole number in floating point as it would be written."""
+    if isinstance(cell, str):
+        return cell.strip()
+    if cell is None or cell != cell or type(cell).__name__ == "NAType":  # NaN and NaT differ from themselves
+        return ""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+def _person(cell: Any) -> Any:
+    if isinstance(cell, (int, float)) and cell == cell:
+        return cell
+    return _text(cell) or NOBODY
+
+
+def _listed(cells: Any) -> Sequence[Any]:
+    """As Python's own values, which are compared and looked up faster than NumPy's."""
+    if isinstance(cells, (list, tuple)):
+        return cells
+    listed: Iterable[Any] = np.asarray(cells).tolist()
+    return list(listed)
