@@ -53,6 +53,8 @@ from thresher.options import (
 )
 from thresher.planning.commands import plan
 from thresher.report.page import check_writable
+from thresher.schema import Schema
+from thresher.schema.commands import schema
 from thresher.tables import Table, labels, read_table
 
 app = typer.Typer(
@@ -63,6 +65,7 @@ app = typer.Typer(
 )
 app.add_typer(federate, name="federate")
 app.add_typer(ledger, name="ledger")
+app.add_typer(schema, name="schema")
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -90,6 +93,14 @@ def fit(
     data: Data,
     target: Annotated[
         str | None, typer.Option(help="The target's column (.csv, .parquet) or array (.npz, default y).")
+    ] = None,
+    table_schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema",
+            help="Public facts about DATA: its target, people, bounds, categories; see thresher schema. DATA may then "
+            "hold text, dates and gaps.",
+        ),
     ] = None,
     person: Annotated[
         str | None,
@@ -125,25 +136,24 @@ def fit(
 ) -> None:
     """Fit a private sparse model to DATA and write it with its certificate.
 
-    Example: thresher fit patients.csv --target stay --sparsity 10 --epsilon 1 --feature-bound 1 --target-bound 0,30
+    Examples: thresher fit patients.csv --schema patients.toml --sparsity 10 --epsilon 1
+    thresher fit patients.csv --target stay --sparsity 10 --epsilon 1 --feature-bound 1 --target-bound 0,30
     """
     check_folder(out_path)
     if report is not None:
         check_writable(report)
-    table = read_table(data, target or ("y" if data.suffix == ".npz" else None), person=person)
-    if table.y is None:
-        raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
-    model = estimator_for(
-        task, target_bound,
-        sparsity=sparsity, epsilon=epsilon, delta=delta, feature_bound=feature_bound, row_bound=row_bound,
-        algorithm=algorithm, adjacency=adjacency, fit_intercept=intercept, hardened=hardened, verbose=1,
-        ledger=_ledger(ledger, analyst), dataset=dataset,
-    )  # fmt: skip
-    if classes is not None:
-        model.set_params(classes=labels(classes.split(",")))
-    model.fit(table.X, table.y, groups=table.people)
-    if table.names is not None:
-        model.feature_names_in_ = np.array(table.names, dtype=object)
+    params: dict[str, Any] = {
+        "sparsity": sparsity, "epsilon": epsilon, "delta": delta, "row_bound": row_bound, "algorithm": algorithm,
+        "adjacency": adjacency, "fit_intercept": intercept, "hardened": hardened, "verbose": 1,
+        "ledger": _ledger(ledger, analyst), "dataset": dataset,
+    }  # fmt: skip
+    if table_schema is not None:
+        _reject_declared(target, person, feature_bound, target_bound, classes)
+        facts = Schema.read(table_schema)
+        model = estimator_for(Task(facts.task), None, schema=facts, **params).fit(data)
+    else:
+        model = estimator_for(task, target_bound, feature_bound=feature_bound, **params)
+        _fit_numbers(model, data, target, person, classes)
     model.save(out_path)
     if report is not None:
         model.report(report)
@@ -320,6 +330,25 @@ def demo(
 # -- helpers ----------------------------------------------------------------------------------------------------
 
 
+def _fit_numbers(model: Any, data: Path, target: str | None, person: str | None, classes: str | None) -> None:
+    """Fit to a table of numbers."""
+    table = read_table(data, target or ("y" if data.suffix == ".npz" else None), person=person)
+    if table.y is None:
+        raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
+    if classes is not None:
+        model.set_params(classes=labels(classes.split(",")))
+    model.fit(table.X, table.y, groups=table.people)
+    if table.names is not None:
+        model.feature_names_in_ = np.array(table.names, dtype=object)
+
+
+def _reject_declared(*given: Any) -> None:
+    """Two sources for one fact are one too many."""
+    for name, value in zip(("target", "person", "feature-bound", "target-bound", "classes"), given, strict=True):
+        if value is not None:
+            raise ValueError(f"--{name}={value}: the schema declares it; leave it out")
+
+
 def _ledger(url: str | None, analyst: str | None) -> Ledger | None:
     if url is None and analyst is not None:
         raise ValueError(f"--analyst={analyst!r} has a meaning only with --ledger; leave it out")
@@ -328,6 +357,8 @@ def _ledger(url: str | None, analyst: str | None) -> Ledger | None:
 
 def _columns_of(model: Any, data: Path) -> Iterator[Table]:
     """The table, or each of its pieces: the columns in the order the model was fitted on, others left out."""
+    if model.schema is not None:
+        return (Table(piece, None, None) for piece in model.schema_.pieces_of(data))
     wanted = getattr(model, "feature_names_in_", None)
     return tables_of(data, None if wanted is None else list(wanted), model.n_features_in_)
 

@@ -20,10 +20,12 @@ from thresher.plan import Plan, Problem
 from thresher.releases import Release
 from thresher.report.reproduction import Outcome
 from thresher.report.words import UNITS, between, short
+from thresher.schema import Schema
+from thresher.tables import listed
 
 __all__ = [
     "out", "show_accounts", "show_certificate", "show_coefficients", "show_experiments", "show_findings",
-    "show_history", "show_outcome", "show_plans",
+    "show_history", "show_outcome", "show_plans", "show_schema",
 ]  # fmt: skip
 
 out = Console(highlight=False, soft_wrap=True)
@@ -206,3 +208,28 @@ def show_outcome(outcome: Outcome) -> None:
         if isinstance(part, Verdict):
             holds = "holds" if part.holds else "does not hold"
             out.print(f"{outcome.experiment.name}: {holds}: {part.text}", markup=False)
+
+
+def show_schema(schema: Schema, record: dict[str, Any]) -> None:
+    grid = Grid("column", "role", "holds", "a gap counts as", "in the model")
+    encoding = schema.encoding()
+    blocks = dict(zip((column.name for column in encoding.features), encoding.blocks, strict=True))
+    for column in schema.columns[:MOST_SHOWN]:
+        made = blocks.get(column.name, [])
+        shown = str(len(made)) + (" columns" if len(made) > 1 else " column") if made else ""
+        grid.add_row(*map(escape, (column.name, column.role, column.holds, column.gap, shown)))
+    if len(schema.columns) > MOST_SHOWN:
+        grid.add_row(f"... and {len(schema.columns) - MOST_SHOWN} more", "", "", "", "")
+    out.print(grid)
+    people = f", protecting each {schema.person.name!r} with all rows" if schema.person is not None else ""
+    out.print(
+        f"A {schema.task} of {schema.target.name!r} on {record['features']} features in {record['columns']} columns"
+        f"{people}; no row is longer than {record['row_norm']:.3g}.",
+        markup=False,
+    )
+    if record["read_from_data"]:
+        out.print(
+            f"Read from the data, to be replaced by public knowledge: {listed(record['read_from_data'])}. Until then "
+            "certificates are conditional on these values being public.",
+            markup=False,
+        )

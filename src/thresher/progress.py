@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["progress_bar"]
+__all__ = ["parts_bar", "progress_bar"]
+
+STEPS = 1000
 
 
 @contextmanager
@@ -21,3 +23,19 @@ def progress_bar(title: str, total: int, *, enabled: bool) -> Iterator[Callable[
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=total)
         yield lambda: bar.advance(task)
+
+
+@contextmanager
+def parts_bar(title: str, *, enabled: bool) -> Iterator[Callable[[float], None]]:
+    """A callable to be called with the part of the work that is done, from 0 to 1."""
+    with progress_bar(title, STEPS, enabled=enabled) as step:
+        told = 0
+
+        def tell(part: float) -> None:
+            nonlocal told
+            now = min(int(part * STEPS), STEPS)
+            for _ in range(told, now):
+                step()
+            told = max(told, now)
+
+        yield tell

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from thresher.schema.column import Column
 
-__all__ = ["GAP", "OTHER", "codes_of", "ids_of", "numbers_of", "several_codes_of"]
+__all__ = ["GAP", "NOBODY", "OTHER", "codes_of", "ids_of", "numbers_of", "several_codes_of"]
 
 Floats = NDArray[np.float64]
 

@@ -114,6 +114,31 @@ class Column:
             return (low + high) / 2
         return float((_date(self.missing) - self.first_day).days if self.kind == "date" else self.missing)
 
+    @property
+    def holds(self) -> str:
+        """What is declared, in words."""
+        if self.kind == "none":
+            return ""
+        if self.kind != "category":
+            low, high = (_plain(bound) for bound in self.bounds or ())
+            return f"{low} to {high} {self.unit}".rstrip() + (", else missing" if self.outside == "missing" else "")
+        several = ", several in a cell" if self.separator is not None else ""
+        return (
+            f"{len(self.categories or ())} categories" + (" or other" if self.undeclared == "other" else "") + several
+        )
+
+    @property
+    def gap(self) -> str:
+        """What a gap counts as, in words."""
+        if self.kind == "none":
+            return ""
+        if self.has_indicator:
+            return "a column of its own"
+        if self.kind != "category":
+            return f"{self.missing}" if self.missing is not None else "the middle"
+        default = str((self.categories or ("",))[0]) if self.role == "target" else "no category"
+        return default if self.missing is None else str(self.missing)
+
     # -- whether it makes sense ----------------------------------------------------------------------------------------
 
     def _check(self, given: set[str]) -> None:

@@ -14,17 +14,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.progress import progress_bar
+from thresher.progress import parts_bar
 from thresher.schema.cells import codes_of, ids_of, numbers_of
 from thresher.schema.column import Column
 from thresher.schema.encoding import Encoding, Read
-from thresher.schema.sources import Source, source_of
+from thresher.schema.sources import Source, in_memory, source_of
 from thresher.tables import listed
 
 __all__ = ["Schema", "Spent", "TableRows"]
 
 DELIMITERS = (",", ";", "\t", "|")
-STEPS = 1000  # of a progress bar
 
 
 @dataclass(frozen=True)
@@ -174,6 +173,10 @@ class Schema:
         """Whether this is the other with its [others] spelled out."""
         return self.columns[: len(other.columns)] == other.columns
 
+    def require(self, source: Source) -> None:
+        """Raise if a column that a fit needs is not there."""
+        _require(source, [column.name for column in self.columns if column.role != "ignore"])
+
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def rows(self, data: Any, y: Any = None, *, centred: bool = True, verbose: int = 0) -> tuple[Schema, TableRows]:
@@ -207,6 +210,12 @@ class Schema:
         encoding = self.encoding()
         for piece in _pieces(source_of(data, self.delimiter), [column.name for column in self.features], verbose):
             yield encoding.matrix([encoding.read(piece)], scaled=False)
+
+    def pieces_of(self, data: Any) -> Iterator[Source]:
+        """A table that need not fit into memory, piece by piece, each as good as a table."""
+        source = source_of(data, self.delimiter)
+        for piece in _pieces(source, [column.name for column in self.features], 0):
+            yield in_memory(piece)
 
     def _targets(self, cells: Any) -> NDArray[Any]:
         target = self.target
@@ -247,18 +256,15 @@ def _checked_table(table: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _pieces(source: Source, wanted: list[str], verbose: int) -> Iterator[Mapping[str, Any]]:
-    """The cells of the wanted columns; they must be there, each once. Names of other columns are not told."""
+    """The cells of the wanted columns."""
+    _require(source, wanted)
+    with parts_bar("reading", enabled=verbose > 0) as tell:
+        yield from source.pieces(wanted, tell)
+
+
+def _require(source: Source, wanted: list[str]) -> None:
+    """The wanted columns must be there, each once. Names of other columns are not told: they may be a person's row."""
     for name in wanted:
         if source.names.count(name) != 1:
-            what = "is not a column of DATA; do its first line and the schema agree?"
-            raise ValueError(f"column {name!r} of the schema {what if name not in source.names else 'is there twice'}")
-    with progress_bar("reading", STEPS, enabled=verbose > 0) as step:
-        told = 0
-
-        def tell(part: float) -> None:
-            nonlocal told
-            for _ in range(told, min(int(part * STEPS), STEPS)):
-                step()
-            told = max(told, int(part * STEPS))
-
-        yield from source.pieces(wanted, tell)
+            what = "is there twice" if name in source.names else "is missing; do its first line and the schema agree?"
+            raise ValueError(f"DATA: column {name!r} of the schema {what}")

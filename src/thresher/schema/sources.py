@@ -11,7 +11,7 @@ from typing import Any
 
 from thresher.tables import is_numeric, pyarrow_parquet
 
-__all__ = ["Source", "source_of"]
+__all__ = ["Source", "in_memory", "source_of"]
 
 PIECE = 50_000  # rows of a file that are read at a time
 
@@ -29,6 +29,8 @@ class Source:
 
 def source_of(data: Any, delimiter: str = ",") -> Source:
     """The source that ``data`` is: a path, or a pandas or polars frame."""
+    if isinstance(data, Source):
+        return data
     if isinstance(data, (str, Path)):
         path = Path(data)
         if not path.is_file():
@@ -45,8 +47,11 @@ def source_of(data: Any, delimiter: str = ",") -> Source:
             f"X is a {type(data).__name__}, and a schema needs the columns' names; give a pandas or polars frame, or "
             "the path of a .csv or .parquet file"
         )
-    columns = {str(name): name for name in data.columns}
-    return Source(list(columns), lambda wanted, _: iter([{name: data[columns[name]] for name in wanted}]))
+    return in_memory({str(name): data[name] for name in data.columns})
+
+
+def in_memory(columns: Mapping[str, Any]) -> Source:
+    return Source(list(columns), lambda wanted, _: iter([{name: columns[name] for name in wanted}]))
 
 
 # -- CSV ---------------------------------------------------------------------------------------------------------------
