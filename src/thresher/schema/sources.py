@@ -47,7 +47,10 @@ def source_of(data: Any, delimiter: str = ",") -> Source:
             f"X is a {type(data).__name__}, and a schema needs the columns' names; give a pandas or polars frame, or "
             "the path of a .csv or .parquet file"
         )
-    return in_memory({str(name): data[name] for name in data.columns})
+    names = {str(name): name for name in data.columns}
+    return Source(
+        [str(name) for name in data.columns], lambda wanted, _: iter([{name: data[names[name]] for name in wanted}])
+    )
 
 
 def in_memory(columns: Mapping[str, Any]) -> Source:
