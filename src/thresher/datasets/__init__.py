@@ -4,6 +4,7 @@ from thresher.datasets.adversarial import Fingerprints, fingerprints, support_fl
 from thresher.datasets.files import MissingDataError
 from thresher.datasets.formats import unit_rows
 from thresher.datasets.laws import SignLaw, SparseLaw, dp_ight_law, dpsl_kt_law, ldp_law
+from thresher.datasets.raw import write_table
 from thresher.datasets.real import REAL_SETS, load
 from thresher.datasets.real_set import RealSet, halves
 
@@ -22,4 +23,5 @@ __all__ = [
     "load",
     "support_flip_rows",
     "unit_rows",
+    "write_table",
 ]

@@ -49,18 +49,23 @@ class Fields(NamedTuple):
 @loader
 def adult(here: Files) -> RealSet:
     """UCI Adult, its official split: more than 50,000 dollars a year?"""
-    if files := here.all_of("adult.data", "adult.test"):
-        train, test = (_parsed(file, _cells(lines(file)), _adult_facts) for file in files)
-    elif files := here.all_of("adult.npz"):
-        train, test = (_stored(files[0], part) for part in ("train", "test"))
-    elif here.download:
-        train, test = _fetched_adult()
-    else:
-        raise here.missing(fetched=True)
+    train, test = adult_fields(here)
     bounds = [levels.ADULT_BOUNDS[name] for name in train.number_names]
     X, X_test = (part.rows(part.numbers / bounds) for part in (train, test))
     about = "Adult: over 50,000 dollars a year? Numbers over public bounds, attributes one-hot, rows over their norm"
     return RealSet(here.name, X, train.y, X_test, test.y, UNIT, about, train.names)
+
+
+def adult_fields(here: Files) -> tuple[Fields, Fields]:
+    """The training and the test rows of Adult as they were published."""
+    if files := here.all_of("adult.data", "adult.test"):
+        train, test = (_parsed(file, _cells(lines(file)), _adult_facts) for file in files)
+        return train, test
+    if files := here.all_of("adult.npz"):
+        return _stored(files[0], "train"), _stored(files[0], "test")
+    if here.download:
+        return _fetched_adult()
+    raise here.missing(fetched=True)
 
 
 @loader

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from thresher.datasets.real_set import RealSet
 
-__all__ = ["LOADERS", "Files", "Loader", "MissingDataError", "loader"]
+__all__ = ["LOADERS", "Files", "Loader", "MissingDataError", "files_of", "loader"]
 
 PACKED = ("", ".gz", ".bz2")
 
@@ -53,6 +53,12 @@ class Files:
         return MissingDataError(f"data set {self.name!r}: {where}; {remedy}{further}")
 
 
+def files_of(name: str, folder: str | Path | None, download: bool = False) -> Files:
+    """In a folder, by default the one that the environment variable THRESHER_DATA names."""
+    named = folder if folder is not None else os.environ.get("THRESHER_DATA") or None
+    return Files(name, None if named is None else Path(named), download)
+
+
 class Loader(Protocol):
     """A function per set."""
 
@@ -68,8 +74,7 @@ def loader(read: Callable[[Files], RealSet]) -> Loader:
 
     @wraps(read)
     def load_set(folder: str | Path | None = None, *, download: bool = False) -> RealSet:
-        named = folder if folder is not None else os.environ.get("THRESHER_DATA") or None
-        return read(Files(name, None if named is None else Path(named), download))
+        return read(files_of(name, folder, download))
 
     LOADERS[name] = load_set
     return load_set

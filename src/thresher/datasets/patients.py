@@ -24,7 +24,7 @@ def diabetes130(here: Files) -> RealSet:
 
     A patient may have several rows: ``groups`` says whose they are; none is both among the training and the test rows.
     """
-    X, data, names = _read(here)
+    X, data, names = read_stays(here)
     test = data["is_test"].astype(bool)
     bounds = {"feature_bound": 1.0, "row_bound": 44**0.5, "classes": (-1, 1)}
     about = "diabetes in 130 US hospitals: is the patient readmitted?"
@@ -40,7 +40,7 @@ def diabetes130_stay(here: Files) -> RealSet:
     """How many days was the first stay of 70,000 patients, 50,000 of them to fit? One row a patient, of norm 1."""
     from sklearn.model_selection import train_test_split
 
-    X, data, names = _read(here)
+    X, data, names = read_stays(here)
     kept = [at for at, name in enumerate(names) if not name.startswith(LEFT_OUT)]
     patient, first = np.unique(data["patient"], return_index=True)
     rows, days = unit_rows(X[first][:, kept].toarray()), data["time_in_hospital"][first]
@@ -54,7 +54,8 @@ def diabetes130_stay(here: Files) -> RealSet:
     )
 
 
-def _read(here: Files) -> tuple[Any, Any, list[str]]:
+def read_stays(here: Files) -> tuple[Any, Any, list[str]]:
+    """Rows, everything else in the file, and the names of the columns."""
     files = here.all_of("diabetes130.npz", "diabetes130_features.txt")
     if files is None:
         raise here.missing()

@@ -20,7 +20,7 @@ __all__ = ["GAP", "NOBODY", "OTHER", "codes_of", "ids_of", "numbers_of", "severa
 
 Floats = NDArray[np.float64]
 
-GAP, OTHER = -1, -2  # codes of cells that hold no declared category
+GAP, OTHER = -1, -2  # codes of cells that hold no declared category: the last and the last but one of a list
 NOBODY = "(missing)"  # whose rows are that tell no person
 
 

@@ -15,12 +15,12 @@ Role = Literal["feature", "target", "person", "ignore"]
 
 INDICATOR = "indicator"
 KEYS_OF = {
-    "number": {"bounds", "unit", "missing", "outside", "scale", "read_from_data"},
-    "date": {"bounds", "unit", "missing", "outside", "scale", "read_from_data", "format"},
-    "category": {"categories", "missing", "undeclared", "separator", "read_from_data"},
+    "number": {"bounds", "typical", "unit", "missing", "outside", "scale", "read_from_data"},
+    "date": {"bounds", "typical", "unit", "missing", "outside", "scale", "read_from_data", "format"},
+    "category": {"categories", "base", "missing", "undeclared", "separator", "read_from_data"},
     "none": set(),
 }
-NOT_OF_TARGETS = {"scale", "undeclared", "separator"}
+NOT_OF_TARGETS = {"base", "scale", "typical", "undeclared", "separator"}
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class Column:
     role: Role = "feature"
     bounds: tuple[Any, Any] | None = None
     categories: tuple[Any, ...] | None = None
+    typical: Any = None  # what is expected of a row about which nothing is known: where the scale has its zero
+    base: Any = None  # the category that the others are compared with: it has no column of its own
     unit: str = ""
     missing: Any = None  # the constant that fills a gap, "indicator" for a column of its own, None for the default
     outside: Literal["clip", "missing"] = "clip"
@@ -107,12 +109,17 @@ class Column:
         return self.missing == INDICATOR and (self.kind != "category" or INDICATOR not in (self.categories or ()))
 
     @property
+    def zero(self) -> float:
+        """Of numbers and dates: what is typical; by default the middle of the bounds."""
+        return sum(self.span) / 2 if self.typical is None else self._as_number(self.typical)
+
+    @property
     def fill(self) -> float:
-        """Of numbers and dates: what stands for a gap; by default the middle of the bounds."""
-        low, high = self.span
-        if self.missing is None or self.has_indicator:
-            return (low + high) / 2
-        return float((_date(self.missing) - self.first_day).days if self.kind == "date" else self.missing)
+        """Of numbers and dates: what stands for a gap; by default what is typical."""
+        return self.zero if self.missing is None or self.has_indicator else self._as_number(self.missing)
+
+    def _as_number(self, value: Any) -> float:
+        return float((_date(value) - self.first_day).days if self.kind == "date" else value)
 
     @property
     def holds(self) -> str:
@@ -135,8 +142,9 @@ class Column:
         if self.has_indicator:
             return "a column of its own"
         if self.kind != "category":
-            return f"{self.missing}" if self.missing is not None else "the middle"
-        default = str((self.categories or ("",))[0]) if self.role == "target" else "no category"
+            given = self.typical if self.missing is None else self.missing
+            return "the middle" if given is None else str(_plain(given))
+        default = str((self.categories or ("",))[0]) if self.role == "target" else str(self.base or "no category")
         return default if self.missing is None else str(self.missing)
 
     # -- whether it makes sense ----------------------------------------------------------------------------------------
@@ -177,11 +185,15 @@ class Column:
             numbers = all(_is_number(b) for b in bounds)
             self._must(numbers, "bounds", bounds, "be two finite numbers, or two dates such as 2020-12-31")
         self._must(self.span[0] < self.span[1], "bounds", bounds, "be in their order, low below high")
-        if self.missing is None or self.has_indicator:
-            return
-        fits = isinstance(_date(self.missing), date) if self.kind == "date" else _is_number(self.missing)
-        inside = fits and self.span[0] <= self.fill <= self.span[1]
-        self._must(inside, "missing", self.missing, f'be "{INDICATOR}" or lie within the bounds {list(bounds)}')
+        within = f"lie within the bounds {_shown(bounds)}"
+        if self.typical is not None:
+            self._must(self._is_inside(self.typical), "typical", self.typical, within)
+        if self.missing is not None and not self.has_indicator:
+            self._must(self._is_inside(self.missing), "missing", self.missing, f'be "{INDICATOR}" or {within}')
+
+    def _is_inside(self, value: Any) -> bool:
+        fits = isinstance(_date(value), date) if self.kind == "date" else _is_number(value)
+        return fits and self.span[0] <= self._as_number(value) <= self.span[1]
 
     def _check_categories(self) -> None:
         names = self.categories or ()
@@ -192,6 +204,11 @@ class Column:
         self._must(len(set(names)) == len(names), "categories", list(names), "all be different")
         if self.role == "target":
             self._must(len(names) > 1, "categories", list(names), "be at least two classes")
+        if self.base is not None:
+            self._must(self.base in names, "base", self.base, "be one of the categories")
+            self._must(
+                self.separator is None, "base", self.base, "be left out where a cell may hold several categories"
+            )
         if self.missing is not None and not self.has_indicator:
             self._must(self.missing in names, "missing", self.missing, f'be "{INDICATOR}" or one of the categories')
         if self.separator is not None:

@@ -78,8 +78,19 @@ class Guess:
         return named and len(self.texts) > MOST_CATEGORIES
 
     @property
+    def is_code(self) -> bool:
+        """Few different numbers in a column that is named like codes."""
+        named = re.search(r"(^|[ _.-])(id|code|type|class|group|kind)$", self.name, flags=re.IGNORECASE) is not None
+        return named and self.is_number and len(self.texts) <= MOST_CATEGORIES
+
+    @property
     def bounds(self) -> tuple[float, float]:
         return outwards(*self._ends)
+
+    @property
+    def typical(self) -> float:
+        """The median to one digit, within the bounds."""
+        return float(np.clip(float(f"{np.median(np.concatenate(self.kept)):.0e}"), *self.bounds))
 
     @property
     def years(self) -> tuple[date, date]:
@@ -95,6 +106,11 @@ class Guess:
     def categories(self) -> list[str]:
         often = sorted(text for text, count in self.texts.items() if count >= FEWEST)
         return [] if self.overflowed or len(often) > MOST_CATEGORIES else often
+
+    @property
+    def commonest(self) -> str:
+        """Of the categories."""
+        return max(self.categories, key=self.texts.__getitem__)
 
     @property
     def is_pair(self) -> bool:
@@ -159,6 +175,7 @@ def draft(data: Any, target: str, person: str | None = None, tell: Any = lambda 
 
 # -- the text ----------------------------------------------------------------------------------------------------------
 
+BASE = "# what the others are compared with"
 READ = "read_from_data = true  # replace by public knowledge, then remove this line"
 
 
@@ -168,7 +185,7 @@ OPENING = """\
 # one is left, this file is as private as the data, and certificates are conditional on its values being public.
 #
 # Whatever a cell holds: outside of bounds it is clipped, and what is not declared or cannot be read counts as missing.
-# A missing number counts as the middle of the bounds and a missing category as none, unless the column says otherwise:
+# A missing number counts as what is typical, and a missing category as the base, unless the column says otherwise:
 # missing = 40, missing = "Private", or missing = "indicator" for a column of its own.
 """
 
@@ -180,20 +197,24 @@ def _opening(delimiter: str, decimal: str) -> str:
 def _feature(guess: Guess) -> list[str]:
     if guess.is_id:
         return ['role = "ignore"  # an id? If it says whose row it is: role = "person"']
+    if guess.is_code:
+        base = f"base = {_number(float(guess.commonest))}  {BASE}"
+        return [f"categories = {_codes(guess.categories)}", base, *_missing(guess), READ]
     if guess.is_number:
-        return [f"bounds = {_range(guess.bounds)}", 'unit = ""', *_missing(guess), READ]
+        typical = f"typical = {_number(guess.typical)}  # what is expected where nothing is known, about the median"
+        return [f"bounds = {_range(guess.bounds)}", typical, 'unit = ""', *_missing(guess), READ]
     if guess.is_date:
         first, last = guess.years
         return [f"bounds = [{first}, {last}]", *_missing(guess), READ]
     if not guess.categories:
         return ['role = "ignore"  # empty, names or free text: too many different cells, or too few of each']
-    return [f"categories = {_list(guess.categories)}", *_missing(guess), READ]
+    base = f"base = {quoted(guess.commonest)}  {BASE}"
+    return [f"categories = {_list(guess.categories)}", base, *_missing(guess), READ]
 
 
 def _target(guess: Guess) -> list[str]:
     if guess.is_pair and guess.is_number:
-        values = sorted({float(text) for text in guess.texts})
-        return ['role = "target"', f"categories = [{', '.join(map(_number, values))}]", READ]
+        return ['role = "target"', f"categories = {_codes(guess.texts)}", READ]
     if guess.is_number:
         middle = sum(guess.bounds) / 2
         return ['role = "target"', f"bounds = {_range(guess.bounds)}", 'unit = ""',
@@ -227,6 +248,10 @@ def quoted(text: str) -> str:
 
 def _list(names: list[str]) -> str:
     return f"[{', '.join(map(quoted, names))}]"
+
+
+def _codes(texts: Iterable[str]) -> str:
+    return f"[{', '.join(_number(value) for value in sorted({float(text) for text in texts}))}]"
 
 
 def _range(bounds: tuple[float, float]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.schema.cells import GAP, OTHER, codes_of, numbers_of, several_codes_of
+from thresher.schema.cells import codes_of, numbers_of, several_codes_of
 from thresher.schema.column import Column
 
 __all__ = ["Encoding", "Read"]
@@ -26,10 +26,10 @@ SPARSE_BELOW = 0.25  # of the entries of a row: with fewer that are not zero, ro
 class Encoding:
     """The matrix that the features of a schema become. Public: it follows from the schema alone.
 
-    A number or date is one column, clipped to its bounds; a category is one column of 0 and 1 for each declared name;
-    a gap may have a column of 0 and 1, too. With ``scale``, a number x in [low, high] enters a fit as (x - centre) /
-    spread in [-1, 1]. Models are fitted on scaled columns and kept in original units, which is the same model:
-    coef / spread, and an intercept that is smaller by the sum of coef * centre / spread.
+    A number or date is one column, clipped to its bounds; a category is one column of 0 and 1 for each declared name
+    but the base; a gap may have a column of 0 and 1, too. With ``scale``, a number x enters a fit as (x - centre) /
+    spread in [-1, 1], the centre being what is typical. Models are fitted on scaled columns and kept in original units,
+    which is the same model: coef / spread, and an intercept that is smaller by the sum of coef * centre / spread.
     """
 
     features: tuple[Column, ...]
@@ -131,7 +131,7 @@ class Encoding:
         return np.array(values, dtype=np.float64)
 
     def _centre(self, column: Column) -> float:
-        return sum(column.span) / 2 if self.centred and column.scale else 0.0
+        return column.zero if self.centred and column.scale else 0.0
 
     def _spread(self, column: Column) -> float:
         """What a number is divided by."""
@@ -161,20 +161,25 @@ class Read:
 def _names(column: Column) -> list[str]:
     if column.kind != "category":
         return [column.name, *([f"{column.name} missing"] if column.has_indicator else [])]
-    names = [f"{column.name}={category}" for category in column.categories or ()]
+    names = [f"{column.name}={category}" for category in _shown(column)]
     names += [f"{column.name}=(other)"] if column.undeclared == "other" else []
     return names + ([f"{column.name} missing"] if column.has_indicator else [])
 
 
-def _places(column: Column) -> dict[int, int]:
-    """Where gaps and undeclared categories stand among the columns of a category; -1 for nowhere."""
-    categories = column.categories or ()
-    other = len(categories) if column.undeclared == "other" else -1
+def _shown(column: Column) -> list[Any]:
+    """The categories that have a column: all but the one that they are compared with."""
+    return [category for category in column.categories or () if column.base is None or category != column.base]
+
+
+def _places(column: Column) -> NDArray[np.intp]:
+    """Where each code stands among the columns of a category, those of OTHER and GAP last; -1 for nowhere."""
+    shown = _shown(column)
+    places = [shown.index(category) if category in shown else -1 for category in column.categories or ()]
     if column.has_indicator:
         gap = len(_names(column)) - 1
     else:
-        gap = -1 if column.missing is None else categories.index(column.missing)
-    return {GAP: gap, OTHER: other if column.undeclared == "other" else gap}
+        gap = -1 if column.missing is None else places[(column.categories or ()).index(column.missing)]
+    return np.array([*places, len(shown) if column.undeclared == "other" else gap, gap], dtype=np.intp)
 
 
 def _entries(column: Column, cells: Any) -> tuple[Any, Any, Any]:
@@ -193,8 +198,7 @@ def _entries(column: Column, cells: Any) -> tuple[Any, Any, Any]:
 
 def _indicators(column: Column, cells: Any) -> tuple[Any, Any, Any]:
     rows, codes = cells if column.separator is not None else (np.arange(len(cells)), cells)
-    places = _places(column)
-    at = np.where(codes == GAP, places[GAP], np.where(codes == OTHER, places[OTHER], codes))
+    at = _places(column)[codes]
     rows, at = rows[at >= 0], at[at >= 0]
     if column.separator is not None:  # a gap that is filled by a category which is there as well counts once
         rows, at = np.unique(np.stack([rows, at]), axis=1)
