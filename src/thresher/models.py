@@ -66,6 +66,8 @@ class LinearModel(TabularModel):
         )
 
     def _sparsity(self, n_features: int) -> int:
+        if self.schema is not None:  # who declares a table need not count the columns that it becomes
+            return min(self.sparsity, n_features)
         return self.sparsity  # type: ignore[no-any-return]
 
     def _penalty(self) -> Penalty:

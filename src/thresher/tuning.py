@@ -220,6 +220,11 @@ class PrivateSearchCV(PrivateFit):
             raise ValueError(f"estimator={self.estimator!r} must be one of {names}: others cannot be priced together")
         if self.estimator.ledger is not None or self.estimator.dataset is not None:
             raise ValueError("estimator: a search is paid as a whole; give ledger= and dataset= to PrivateSearchCV")
+        if self.estimator.schema is not None:
+            raise ValueError(
+                "estimator: a search takes numbers, and this one reads tables by a schema; give it the rows that "
+                "schema.rows(table) returns, with the bounds of schema.encoding()"
+            )
         return self.estimator
 
     @property

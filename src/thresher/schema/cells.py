@@ -144,7 +144,7 @@ def _text(cell: Any) -> str:
     """A cell as a category's name; a whole number in floating point as it would be written."""
     if isinstance(cell, str):
         return cell.strip()
-    if cell is None or cell != cell or type(cell).__name__ == "NAType":  # NaN and NaT differ from themselves
+    if cell is None or type(cell).__name__ == "NAType" or cell != cell:  # NaN and NaT differ from themselves
         return ""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 

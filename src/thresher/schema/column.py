@@ -129,10 +129,10 @@ class Column:
         if self.kind != "category":
             low, high = (_plain(bound) for bound in self.bounds or ())
             return f"{low} to {high} {self.unit}".rstrip() + (", else missing" if self.outside == "missing" else "")
+        other = " or other" if self.undeclared == "other" else ""
         several = ", several in a cell" if self.separator is not None else ""
-        return (
-            f"{len(self.categories or ())} categories" + (" or other" if self.undeclared == "other" else "") + several
-        )
+        against = "" if self.base is None else f" against {self.base}"
+        return f"{len(self.categories or ())} categories{other}{several}{against}"
 
     @property
     def gap(self) -> str:

@@ -1,0 +1,92 @@
+"""Cells as numbers, days, codes and ids; whatever they hold, nothing is raised."""
+
+from datetime import date, datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from thresher.schema import Column
+from thresher.schema.cells import GAP, OTHER, codes_of, ids_of, numbers_of, several_codes_of
+
+NAN = float("nan")
+
+
+def column(**entries):
+    return Column.from_dict("x", entries)
+
+
+NUMBER = column(bounds=[-10, 10])
+
+
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        (["1", " 2.5 ", "-3e0", "", "n/a", "1,5", "12 kg", None], [1, 2.5, -3, NAN, NAN, NAN, NAN, NAN]),
+        (["99", "-99", "inf", "-inf", "1e999", "nan"], [10, -10, 10, -10, 10, NAN]),
+        ([1, 2.5, True, None, object(), [1]], [1, 2.5, 1, NAN, NAN, NAN]),
+        (np.array([1, 2, 300]), [1, 2, 10]),
+        (np.array([1.5, np.nan, np.inf], dtype=np.float32), [1.5, NAN, 10]),
+        (np.array([True, False]), [1, 0]),
+        (pd.Series([1, None, 3], dtype="Int64"), [1, NAN, 3]),
+        (pd.Series(["1", "x", None]), [1, NAN, NAN]),
+        (pd.Series(["1", "2", "1"], dtype="category"), [1, 2, 1]),
+        (pl.Series([1, None, 3]), [1, NAN, 3]),
+        (pl.Series(["1", None, "?"]), [1, NAN, NAN]),
+        ([10**400, -(10**400)], [NAN, NAN]),
+    ],
+)
+def test_numbers_are_read_clipped_or_a_gap(cells, read):
+    assert np.array_equal(numbers_of(NUMBER, cells), read, equal_nan=True)
+
+
+def test_what_is_outside_may_be_declared_a_gap_and_a_comma_a_point():
+    strict = column(bounds=[0, 10], outside="missing")
+    assert np.array_equal(numbers_of(strict, ["5", "999", "-1", "10", "0"]), [5, NAN, NAN, 10, 0], equal_nan=True)
+    assert numbers_of(NUMBER, ["1,5", "1.5"], decimal=",").tolist() == [1.5, 1.5]
+
+
+DAYS = column(bounds=[date(2020, 1, 1), date(2020, 12, 31)])
+
+
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        (["2020-01-01", " 2020-01-31 ", "2020-02-01 23:59:59", "2020-02-01T10:00:00Z"], [0, 30, 31, 31]),
+        (["1999-01-01", "2031-01-01", "31.12.2020", "", None, "2020-13-01"], [0, 365, NAN, NAN, NAN, NAN]),
+        ([date(2020, 1, 2), datetime(2020, 1, 3, 12), NAN, 5], [1, 2, NAN, NAN]),
+        (np.array(["2020-01-05", "NaT"], dtype="datetime64[ns]"), [4, NAN]),
+        (pd.Series(pd.to_datetime(["2020-01-05", None])), [4, NAN]),
+        (pl.Series([date(2020, 1, 5), None]), [4, NAN]),
+    ],
+)
+def test_days_are_counted_from_the_first_bound(cells, read):
+    assert np.array_equal(numbers_of(DAYS, cells), read, equal_nan=True)
+
+
+def test_a_format_says_how_days_are_written():
+    german = column(bounds=["2020-01-01", "2020-12-31"], format="%d.%m.%Y")
+    assert np.array_equal(numbers_of(german, ["02.01.2020", "2020-01-02"]), [1, NAN], equal_nan=True)
+
+
+def test_categories_are_codes_and_everything_else_is_a_gap_or_undeclared():
+    words = column(categories=["a", "b", "1"])
+    assert codes_of(words, ["b", " a ", "A", "", None, NAN, "zzz", 1, 1.0, pd.NA]).tolist() == [
+        1, 0, OTHER, GAP, GAP, GAP, OTHER, 2, 2, GAP,
+    ]  # fmt: skip
+    numbers = column(categories=[1, 2.5])
+    assert codes_of(numbers, ["1", "1.0", "01", 1, "2.5", "3", "x", ""]).tolist() == [0, 0, 0, 0, 1, OTHER, OTHER, GAP]
+    assert codes_of(words, pd.Series(["a", None, "b"], dtype="category")).tolist() == [0, GAP, 1]
+    assert codes_of(words, np.array(["a", "q"])).tolist() == [0, OTHER]
+
+
+def test_a_cell_may_hold_several_categories_each_once():
+    several = column(categories=["a", "b"], separator=";")
+    rows, codes = several_codes_of(several, ["b; a", "b;b", "", None, "z;a", ";"])
+    pairs = sorted(zip(rows.tolist(), codes.tolist(), strict=True))
+    assert pairs == [(0, 0), (0, 1), (1, 1), (2, GAP), (3, GAP), (4, OTHER), (4, 0), (5, GAP)]
+
+
+def test_ids_are_kept_and_rows_without_one_belong_together():
+    assert ids_of([" p1 ", "p2", "", None, NAN, 7, 7.0]) == ["p1", "p2", "(missing)", "(missing)", "(missing)", 7, 7.0]
