@@ -67,7 +67,7 @@ class LinearModel(TabularModel):
 
     def _sparsity(self, n_features: int) -> int:
         if self.schema is not None:  # who declares a table need not count the columns that it becomes
-            return min(self.sparsity, n_features)
+            return min(self.sparsity, n_features)  # type: ignore[no-any-return]
         return self.sparsity  # type: ignore[no-any-return]
 
     def _penalty(self) -> Penalty:
@@ -245,7 +245,9 @@ class ClassifierModel(ClassifierMixin, LinearModel):
                 "a classifier needs at least two, for example classes=[0, 1]"
             )
         if not np.all(np.isin(y, classes)):
-            raise ValueError(f"y holds a label that is not in classes={declared!r}; add it or drop those rows")
+            raise ValueError(
+                f"y holds a label that is not in classes={declared!r}; add it, or give those rows one of the classes"
+            )
         belongs = np.asarray(y == classes[1]) if len(classes) == 2 else np.equal.outer(np.asarray(y), classes)
         return classes, belongs.astype(np.float64), assumptions
 

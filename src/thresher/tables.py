@@ -201,7 +201,11 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str]
         _check_column(column, repr(name))
         features.append(np.asarray(column, dtype=np.float64))
     if y is not None:
-        reject_missing(y, f"y: column {target!r}", "drop those rows")
+        reject_missing(
+            y,
+            f"y: column {target!r}",
+            "declare it in a schema (--schema); dropping rows by what they hold is not private",
+        )
     return Table(np.column_stack(features), y if y is None else labels(y), list(columns), people)
 
 

@@ -231,3 +231,13 @@ def test_bad_settings_are_refused_before_rows_are_looked_at(rows, changes, messa
     X, y, _ = rows
     with pytest.raises(ValueError, match=message):
         regressor(**changes).fit(split(X, y))
+
+
+@pytest.mark.parametrize("algorithm", ["noisy-frank-wolfe", "local-out-p", "rajkumar-agarwal"])
+def test_algorithms_for_two_classes_refuse_three(rows, algorithm):
+    X, _, labels = rows
+    door = FederatedSparseClassifier if algorithm == "noisy-frank-wolfe" else FederatedERMClassifier
+    sparse_only = {"sparsity": 2} if door is FederatedSparseClassifier else {}
+    model = door(epsilon=2.0, delta=1e-6, feature_bound=1.0, classes=[0, 1, 2], algorithm=algorithm, **sparse_only)
+    with pytest.raises(ValueError, match=f"algorithm='{algorithm}' fits two classes, and there are 3"):
+        model.fit(split(X, labels))

@@ -41,8 +41,8 @@ class FrankWolfe:
     2 G / T, and their sum is least at T^(3/2) = 4 G sqrt(2 rho) / (Delta log m): Theorem 2.5 with rho for epsilon. See
     :func:`default_rounds` for G.
 
-    On sparse rows a step costs what it touches (docs/frank_wolfe.md), so that its time depends on the rows; with
-    ``constant_work=True`` every step reads all of them.
+    On sparse rows a step costs what it touches (docs/algorithms/frank-wolfe.md), so that its time depends on the rows;
+    with ``constant_work=True`` every step reads all of them.
 
     ``calibration="printed"`` adds Laplace noise of the printed scale L1 ||C||_1 sqrt(8 T log(1/delta)) / (n epsilon) to
     every score, L1 = clip * max_j K_j; between replace-one neighbours that costs more than epsilon (erratum E-15).

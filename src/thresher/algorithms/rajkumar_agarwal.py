@@ -26,6 +26,7 @@ class RajkumarAgarwal(DPGD):
     output: Output = "last"
 
     name: ClassVar[str] = "rajkumar-agarwal"
+    many_outputs: ClassVar[bool] = False
 
     def plan(self, problem: Problem, budget: Budget) -> Plan:
         plan = super().plan(problem, budget)

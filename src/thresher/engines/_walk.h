@@ -1,4 +1,4 @@
-/* Private Frank-Wolfe on sparse rows at the cost of what a step touches; docs/frank_wolfe.md explains and proves it.
+/* Private Frank-Wolfe on sparse rows at the cost of what a step touches; docs/algorithms/frank-wolfe.md explains and proves it.
  *
  * The iterate is S w, the margin of row i is S M_i. The residual of row i is s psi(s S M_i - o) times its share, which is
  * 1 unless its person has other rows. psi is within ``slack`` of a function that is linear on pieces. With that stand-in

@@ -1,6 +1,7 @@
 """The gradient along a Frank-Wolfe walk over sparse rows, kept up to date at the cost of what a step touches.
 
-docs/frank_wolfe.md says how and proves that the vertex drawn has exactly the law of the exponential mechanism.
+docs/algorithms/frank-wolfe.md says how, and proves that the vertex drawn has exactly the law of the exponential
+mechanism.
 """
 
 from __future__ import annotations

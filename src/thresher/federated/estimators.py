@@ -47,7 +47,13 @@ class _FederatedModel(LinearModel):
         return protocol_of(self.algorithm, self._known)
 
     def _algorithm(self, outputs: int) -> Algorithm:
-        return self._protocol().algorithm(self._penalty().strength or None, None)
+        found = self._protocol().algorithm(self._penalty().strength or None, None)
+        if outputs > 1 and not getattr(found, "many_outputs", False):
+            raise ValueError(
+                f"algorithm={self.algorithm!r} fits two classes, and there are {outputs}; give another, such as "
+                "'dp-ight' (sparse) or 'mpc-grad-p' (dense), or fit one class against the rest"
+            )
+        return found
 
     def _plan(self, n_samples: int, n_features: int, outputs: int, unit: Unit = "row") -> Plan:
         if self.aggregation not in get_args(Backend):
