@@ -35,7 +35,7 @@ def regressor(**params):
 
 
 def test_coefficients_come_back_in_original_units_with_names():
-    """A seed is set. Without noise the largest of these errors, in standard deviations of a coefficient, is .1."""
+    """A seed is set: no chance is left."""
     model = regressor().fit(patients())
     assert model.feature_names_in_.tolist() == ["age", "pressure", "pressure missing", "ward=B", "ward=C"]
     assert model.units_.tolist() == ["years", "mmHg", "", "", ""]
@@ -111,7 +111,7 @@ def test_classes_people_and_dense_models_come_from_the_schema():
     assert model.certificate_.unit == "person"
     assert model.certificate_.n_samples == 2000
     assert model.certificate_.grade == "proved"
-    assert model.score(frame, frame["long"]) > 0.7  # of 40 runs, the least had .84
+    assert model.score(frame, frame["long"]) > 0.7  # the least of 40 runs was .933
     dense = ERMClassifier.from_schema(
         {**entries, "columns": {**entries["columns"], "who": {"role": "ignore"}}}, epsilon=2.0
     )

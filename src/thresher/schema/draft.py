@@ -145,16 +145,18 @@ def _round_down(value: float) -> float:
     return next((step * power for step in (5.0, 2.0) if step * power <= value), power)
 
 
-def delimiter_of(path: Path) -> str:
-    """Of the first line: the one that is there most often."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
+def delimiter_of(data: Any) -> str:
+    """Of the first line of a .csv file: the one that is there most often."""
+    if not (isinstance(data, (str, Path)) and Path(data).is_file() and Path(data).suffix == ".csv"):
+        return ","
+    with Path(data).open(encoding="utf-8-sig", errors="replace") as file:
         line = file.readline()
     return max(DELIMITERS, key=line.count)
 
 
 def draft(data: Any, target: str, person: str | None = None, tell: Any = lambda part: None) -> str:
     """The text of a schema for a file or frame."""
-    delimiter = delimiter_of(Path(data)) if isinstance(data, (str, Path)) and str(data).endswith(".csv") else ","
+    delimiter = delimiter_of(data)
     source = source_of(data, delimiter)
     for name in (target, *([] if person is None else [person])):
         if name not in source.names:

@@ -1,0 +1,107 @@
+"""First versions of schemas: what is guessed, how coarse it is, and that it can be read again."""
+
+import tomllib
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from thresher import Schema, SparseRegressor
+from thresher.schema.draft import FEWEST, draft, outwards, quoted
+
+
+def frame(n=1000, seed=0):
+    rng = np.random.default_rng(seed)
+    made = pd.DataFrame({
+        "patient id": np.arange(n) + 10_000_000,
+        "name": [f"person {i}" for i in range(n)],
+        "age": rng.integers(18, 90, n),
+        "gain": np.where(rng.random(n) < 0.9, 0.0, rng.uniform(1, 9000, n)),
+        "ward": rng.choice(["A", "B, east", 'C "new"'], n, p=[0.6, 0.3, 0.1]),
+        "admission_type": rng.integers(1, 4, n),
+        "seen": (np.datetime64("2015-03-01") + rng.integers(0, 2000, n)).astype(str),
+        "comment": [f"free text {rng.integers(10**9)}" for _ in range(n)],
+        "often empty": np.where(rng.random(n) < 0.5, "", "yes"),
+        "stay": rng.normal(10, 2, n).round(2),
+    })  # fmt: skip
+    made.loc[0, ["age", "ward"]] = [7.5e8, "the only one"]
+    return made
+
+
+def drafted(data, target="stay", person=None):
+    text = draft(data, target, person)
+    return text, Schema.from_dict(tomllib.loads(text))
+
+
+def test_every_kind_of_column_is_recognised():
+    text, schema = drafted(frame())
+    columns = {column.name: column for column in schema.columns}
+    assert {name for name, column in columns.items() if column.role == "ignore"} == {"patient id", "name", "comment"}
+    assert columns["age"].bounds == (10, 100)
+    assert columns["age"].typical == 60  # the median is 55
+    assert columns["gain"].bounds == (0, 10_000)
+    assert columns["gain"].typical == 0
+    assert columns["ward"].categories == ("A", "B, east", 'C "new"')
+    assert columns["ward"].base == "A"
+    assert columns["admission_type"].categories == (1, 2, 3)
+    assert columns["seen"].bounds == (date(2015, 1, 1), date(2020, 12, 31))
+    assert columns["often empty"].has_indicator
+    assert columns["stay"].role == "target"
+    assert all(column.read_from_data for column in columns.values() if column.kind != "none")
+    assert "READ FROM THE DATA" in text
+
+
+def test_a_draft_tells_nothing_that_only_few_rows_hold():
+    text, _ = drafted(frame())
+    for rare in ("the only one", "7.5", "750000000", "10000000", "person", "free text"):
+        assert rare not in text.split("\n\n", 1)[1].replace('role = "person"', "").replace("free text: too many", "")
+    few = frame()
+    few.loc[: FEWEST - 2, "ward"] = "a rare ward"
+    assert "a rare ward" not in drafted(few)[0]
+    few.loc[: FEWEST - 1, "ward"] = "a rare ward"
+    assert "a rare ward" in drafted(few)[0]
+
+
+def test_a_draft_can_be_used_as_it_is_and_marks_the_certificate():
+    schema = drafted(frame(), person="patient id")[1]
+    assert schema.person.name == "patient id"
+    model = SparseRegressor.from_schema(schema, sparsity=3, epsilon=4.0).fit(frame())
+    assert model.certificate_.grade == "conditional"
+    assert "read from the data" in model.certificate_.assumptions[0]
+
+
+def test_targets_are_numbers_or_classes():
+    classes = frame().assign(sick=np.where(np.arange(1000) % 3 == 0, "yes", "no"), code=np.arange(1000) % 2 * 2 - 1)
+    assert drafted(classes, "sick")[1].target.categories == ("no", "yes")
+    assert drafted(classes, "code")[1].target.categories == (-1, 1)
+    assert drafted(frame(), "ward")[1].task == "classification"
+    with pytest.raises(ValueError, match="neither numbers nor a few classes"):
+        drafted(frame(), "name")
+    with pytest.raises(ValueError, match="'nothing' is not a column of DATA"):
+        drafted(frame(), "nothing")
+
+
+def test_other_delimiters_and_decimal_commas_are_recognised(tmp_path):
+    frame().to_csv(tmp_path / "t.csv", sep=";", decimal=",", index=False)
+    _, schema = drafted(tmp_path / "t.csv")
+    assert (schema.delimiter, schema.decimal) == (";", ",")
+    _, rows = schema.rows(tmp_path / "t.csv")
+    assert abs(rows.y.mean() - 10) < 0.3
+    assert schema.target.bounds == (2, 20)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [(17, 83, (10, 100)), (0, 0, (0, 1)), (-3, 0.4, (-5, 0.5)), (3, 3, (2, 5)), (-70, -12, (-100, -10)),
+     (1e-4, 2e-4, (1e-4, 2e-4))],
+)  # fmt: skip
+def test_ranges_are_rounded_outwards(low, high, wanted):
+    found = outwards(low, high)
+    assert found[0] <= low <= high <= found[1] * (1 + 1e-12)
+    assert found == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("text", ['a "b"', "back\\slash", "line\nend", "tab\t", "\x01", "ü", "é'", ""])
+def test_texts_are_quoted_as_toml_wants_them(text):
+    assert tomllib.loads(f"x = {quoted(text)}")["x"] == text
