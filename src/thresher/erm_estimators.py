@@ -35,7 +35,7 @@ class ERMClassifier(_DenseModel, ClassifierModel):
         The privacy budget of the fit. ``delta=None`` means 1/n^2, ``epsilon=float("inf")`` switches privacy off.
     algorithm : str or instance
         "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd", "dp-adam", "dp-gd", "dp-agd", "rrpsgd"; not private: "storm",
-        "sgd", "lssgd". Or an instance from :mod:`thresher.algorithms`, such as ``DPSGD(passes=10)``.
+        "sgd", "lssgd". Or an instance from ``thresher.algorithms``, such as ``DPSGD(passes=10)``.
     feature_bound, row_bound : float
         |x_ij| and ||x_i||_2 are clipped to these public bounds. At least one is required.
     loss : "logistic" or "nonconvex-logistic"
@@ -45,7 +45,7 @@ class ERMClassifier(_DenseModel, ClassifierModel):
     classes : sequence
         The labels, public. If they are not given they are read from the data, and the certificate says so.
     adjacency, fit_intercept, n_public, hardened, ledger, dataset, random_state, verbose
-        As of :class:`~thresher.SparseRegressor`.
+        As of ``thresher.SparseRegressor``.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class ERMClassifier(_DenseModel, ClassifierModel):
 class ERMRegressor(_DenseModel, RegressorModel):
     """Linear regression on all features, with differential privacy.
 
-    Parameters are those of :class:`ERMClassifier` without ``loss`` and ``classes``; the penalty is a ridge. And
+    Parameters are those of ``ERMClassifier`` without ``loss`` and ``classes``; the penalty is a ridge. And
     ``target_bound``: the target is clipped to [-B, B], or to a pair (low, high). Required, and public.
     """
 

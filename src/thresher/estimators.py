@@ -28,7 +28,7 @@ class SparseRegressor(RegressorModel):
     algorithm : str or instance
         "auto" (pursuit or dp-ight, by public bounds), "pursuit", "dp-ight", "peeling", "frank-wolfe",
         "noisy-frank-wolfe", "two-stage", "dpsl-kt", "output-perturbation", "ight" (not private), or an instance from
-        :mod:`thresher.algorithms`.
+        ``thresher.algorithms``.
     adjacency : "replace-one" or "add-remove"
         Which data sets count as neighbours.
     fit_intercept : bool
@@ -38,7 +38,7 @@ class SparseRegressor(RegressorModel):
     hardened : bool
         Put values and noise on an exact grid, so that the noise's floating point cannot leak.
     ledger : Ledger or its URL
-        The account book that pays: the plan's cost is reserved in it before a row is read (:class:`~thresher.Ledger`).
+        The account book that pays: the plan's cost is reserved in it before a row is read (``thresher.Ledger``).
     dataset : str
         The name of the ledger's account.
     random_state : int
@@ -54,7 +54,7 @@ class SparseRegressor(RegressorModel):
         What it cost, what was planned, and what ran.
     uncertainty_
         With "pursuit": standard errors (privacy noise, sampling) and stability of the selected coefficients, an
-        :class:`~thresher.uncertainty.Uncertainty`; otherwise None. ``intervals(level)`` are the intervals.
+        ``thresher.uncertainty.Uncertainty``; otherwise None. ``intervals(level)`` are the intervals.
     auxiliary_
         With "dpsl-kt": the labelled public data set (rows, labels) that was released.
     """
@@ -98,7 +98,7 @@ class SparseRegressor(RegressorModel):
 class SparseClassifier(ClassifierModel):
     """Sparse logistic regression of two or more classes with differential privacy.
 
-    Parameters are those of :class:`SparseRegressor` without ``target_bound``, and ``classes``: the labels, public. If
+    Parameters are those of ``SparseRegressor`` without ``target_bound``, and ``classes``: the labels, public. If
     they are not given they are read from the data, and the certificate lists that as an assumption. With K > 2 classes
     there are K rows of coefficients, ``sparsity`` in each on average.
     """

@@ -89,7 +89,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
 
     The numbers learnt are private and public knowledge afterwards, so the next step of a pipeline takes
     ``feature_bound=1.0``. Its rows are the same people's: the pipeline costs the SUM of its steps
-    (:func:`thresher.certificate.combine`).
+    (``thresher.certificate.combine``).
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
     hardened : bool
         Make every choice with exact arithmetic, so that the noise's floating point cannot leak.
     ledger : Ledger or its URL
-        The account book that pays: the plan's cost is reserved in it before a row is read (:class:`~thresher.Ledger`).
+        The account book that pays: the plan's cost is reserved in it before a row is read (``thresher.Ledger``).
     dataset : str
         The name of the ledger's account.
     random_state : int

@@ -60,7 +60,7 @@ class PrivateSearchCV(PrivateFit):
         "neg_mean_absolute_error" for numbers, which are clipped to the widest ``target_bound`` of all candidates. No
         row's error counts more than the narrowest one's width: that sets the noise of a score.
     ledger, dataset : Ledger or its URL, str
-        The account that pays for the whole search, once, before a row is read (:class:`~thresher.Ledger`).
+        The account that pays for the whole search, once, before a row is read (``thresher.Ledger``).
     random_state : int
         Repeatable noise, for tests and research only; it marks the certificate.
     verbose : int

@@ -36,7 +36,7 @@ class Client:
     Parameters
     ----------
     task : Task
-        What the survey states; read :meth:`Task.describe` first.
+        What the survey states; read ``Task.describe`` first.
     x, y
         The record: ``task.features`` numbers (None where features are public), and the target or class label. It may
         be wild, it is clipped; it may not hold NaN, and a person whose record is refused sends nothing, which may be
