@@ -86,10 +86,12 @@ class Certificate:
         return "people" if self.unit == "person" else "rows"
 
     def to_json(self) -> str:
+        """All fields as indented JSON."""
         return json.dumps(asdict(self), indent=2, allow_nan=False, default=_plain)
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
+        """The certificate that ``to_json`` wrote."""
         return cls.from_dict(json.loads(text))
 
     @classmethod
@@ -102,6 +104,7 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
+        """The certificate of parsed JSON; what earlier versions did not write is filled in."""
         names = {f.name for f in fields(cls)}
         old = {"trust": dict(TRUST["central"]), "unit": "row", "ledger": None}  # what earlier versions did not write
         data = {**old, **data}

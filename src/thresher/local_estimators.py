@@ -134,6 +134,7 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
         self.verbose = verbose
 
     def predict(self, X: Any) -> Floats:
+        """The target's prediction for each row: the measurement of <x, theta>."""
         predicted: Floats = np.asarray(self._measurement().function(super().predict(X)), dtype=np.float64)
         return predicted
 

@@ -132,6 +132,7 @@ class PrivateSearchCV(PrivateFit):
     # -- after the search -------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[Any]:
+        """What the best model predicts for each row."""
         return self._best().predict(X)  # type: ignore[no-any-return]
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]

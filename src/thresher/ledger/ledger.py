@@ -151,6 +151,7 @@ class Ledger:
 
     @property
     def datasets(self) -> list[str]:
+        """The names of all accounts."""
         with self._reading() as book:
             return book.datasets
 

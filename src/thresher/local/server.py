@@ -99,6 +99,7 @@ class Server:
 
     @property
     def finished(self) -> bool:
+        """Whether every round is closed, so that there is a model."""
         return len(self._rounds) == self.task.rounds
 
     def question(self) -> Question:
