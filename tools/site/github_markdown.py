@@ -13,12 +13,13 @@ from xml.etree import ElementTree
 from latex2mathml.converter import convert
 from markdown import Markdown
 from markdown.extensions import Extension
-from markdown.inlinepatterns import HTML_RE, HtmlInlineProcessor, InlineProcessor
+from markdown.inlinepatterns import HtmlInlineProcessor, InlineProcessor
 from mkdocs.config.defaults import MkDocsConfig
 from pymdownx.superfences import SuperFencesException
 
 FORMULA = r"\$`([^`]+)`\$"
-TAG = rf"(?=</?[a-zA-Z][a-zA-Z0-9-]*[\s/>]|<!--){HTML_RE}"  # a tag's name has no comma
+ATTRIBUTE = r"""\s+[a-zA-Z_:][\w.:-]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?"""
+TAG = rf"(</?[a-zA-Z][a-zA-Z0-9-]*(?:{ATTRIBUTE})*\s*/?>|<!--.*?-->)"  # <x, theta> and <g + noise, v> are none
 
 
 class FormulaError(SuperFencesException):  # type: ignore[misc]
