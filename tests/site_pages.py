@@ -20,14 +20,19 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.resources: list[str] = []
         self.formulas = 0
-        self._text: list[str] = []
+        self._text: list[tuple[str, bool]] = []  # and whether it is code
         self._inside: list[str] = []  # the open elements, from the article on
         self.feed(path.read_text(encoding="utf-8"))
 
     @property
     def words(self) -> list[str]:
-        """The words of the article without formulas, code included."""
-        return "".join(self._text).split()
+        """The words of the article, without formulas."""
+        return "".join(text for text, _ in self._text).split()
+
+    @property
+    def prose(self) -> str:
+        """The same without code."""
+        return " ".join(text for text, code in self._text if not code)
 
     def handle_starttag(self, tag, attrs):
         values = dict(attrs)
@@ -40,21 +45,19 @@ class Page(HTMLParser):
         if (tag == "article" or self._inside) and tag not in UNCLOSED:
             self._inside.append("nav" if values.get("class") == "headerlink" else tag)
         if tag in BLOCKS:
-            self._text.append(" ")
+            self._text.append((" ", False))
 
     def handle_endtag(self, tag):
         if self._inside and tag not in UNCLOSED:
             self._inside.pop()
         if tag in BLOCKS:
-            self._text.append(" ")
+            self._text.append((" ", False))
 
     def handle_data(self, data):
         if self._inside and not UNSEEN & set(self._inside):
-            self._text.append(data)
+            self._text.append((data, "code" in self._inside))
 
 
 def pages_of(site: Path) -> dict[str, Page]:
     """All pages but 404.html, whose links begin at the root of a server."""
-    return {
-        str(path.relative_to(site)): Page(path) for path in sorted(site.rglob("*.html")) if path.name != "404.html"
-    }
+    return {str(path.relative_to(site)): Page(path) for path in sorted(site.rglob("*.html")) if path.name != "404.html"}

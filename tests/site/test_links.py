@@ -37,7 +37,9 @@ def test_every_link_inside_the_site_leads_to_a_file_and_a_place_in_it(pages):
 
 def test_a_dead_link_would_be_noticed(tmp_path):
     path = tmp_path / "bad.html"
-    path.write_text("<p id='here'><a href='#here'>a</a><a href='#there'>b</a><img src='none.png'><a href='c.html'>c</a>")
+    path.write_text(
+        "<p id='here'><a href='#here'>a</a><a href='#there'>b</a><img src='none.png'><a href='c.html'>c</a>"
+    )
     page = Page(path)
     found = [dead(page, address, {path.resolve(): page}) for address in (*page.links, *page.resources)]
     assert found == [

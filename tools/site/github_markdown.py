@@ -63,7 +63,7 @@ class GitHubMarkdown(Extension):  # type: ignore[misc]
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """MkDocs calls this once, before it reads a page."""
-    config.markdown_extensions.append(GitHubMarkdown())  # type: ignore[arg-type]
+    config.markdown_extensions.append(GitHubMarkdown())
     fence = {"name": "math", "class": "formula", "format": fenced_formula}
     config.mdx_configs.setdefault("pymdownx.superfences", {})["custom_fences"] = [fence]
     return config

@@ -1,4 +1,4 @@
-"""Pages of the site that are made while it is built: the files of the repository's root, and the command line's help."""
+"""Pages that are made while the site is built: the files of the repository's root, and what --help prints."""
 
 from __future__ import annotations
 
