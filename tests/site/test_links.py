@@ -1,11 +1,14 @@
 """Every link of the site leads somewhere, and no page needs another host."""
 
 import re
+from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
 from site_pages import Page, pages_of
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +36,12 @@ def test_every_link_inside_the_site_leads_to_a_file_and_a_place_in_it(pages):
     wanted = [(page, address) for page in pages.values() for address in (*page.links, *page.resources)]
     assert len(wanted) > 1000
     assert [found for page, address in wanted if inside(address) and (found := dead(page, address, at))] == []
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
+def test_links_of_the_root_lead_to_files_of_the_repository(path):
+    for address in re.findall(r"\]\(([^)]+)\)", path.read_text()):
+        assert not inside(address) or (ROOT / urldefrag(address)[0]).is_file(), address
 
 
 def test_a_dead_link_would_be_noticed(tmp_path):

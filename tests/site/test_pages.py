@@ -11,13 +11,16 @@ from site_pages import Page, pages_of
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "docs").rglob("*.md"))
-WRITTEN = [path for path in SOURCES if "api" not in path.relative_to(ROOT / "docs").parts]
+OF_THE_ROOT = [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+WRITTEN = [path for path in SOURCES if "api" not in path.relative_to(ROOT / "docs").parts] + OF_THE_ROOT
 REFERENCE = ["accounting", "algorithms", "audit", "audit.pairs", "certificate", "datasets", "federated", "local",
              "planning", "preprocessing", "torch", "uncertainty"]  # fmt: skip
 FORMULA = r"\$`[^`]+`\$|^```math\n.*?^```"
 
 
 def built(site, source):
+    if source in OF_THE_ROOT:
+        return site / f"{source.stem.lower()}.html"
     return site / source.relative_to(ROOT / "docs").with_suffix(".html")
 
 
