@@ -17,8 +17,10 @@ class SparseRegressor(RegressorModel):
     ----------
     sparsity : int
         How many coefficients the model may have.
-    epsilon, delta : float
-        The privacy budget of the fit. ``delta=None`` means 1/n^2, ``epsilon=float("inf")`` switches privacy off.
+    epsilon : float
+        The privacy budget of the fit; ``float("inf")`` switches privacy off.
+    delta : float
+        Of the same budget. None means 1/n^2.
     feature_bound : float or one per column
         |x_ij| is clipped to this public bound.
     row_bound : float

@@ -93,8 +93,10 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
 
     Parameters
     ----------
-    epsilon, delta : float
-        The privacy budget of the fit. ``delta=None`` means 1/n^2, ``epsilon=float("inf")`` switches privacy off.
+    epsilon : float
+        The privacy budget of the fit; ``float("inf")`` switches privacy off.
+    delta : float
+        Of the same budget. None means 1/n^2.
     feature_bound : float or one per column
         A public bound on the raw |x_ij|; it may be generous, a thousand times too wide does no harm.
     quantiles : (low, high)

@@ -1,6 +1,7 @@
 """The site shows every page, with the words that GitHub shows; formulas are drawn or refused."""
 
 import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -71,6 +72,16 @@ def public_names(package, module):
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     (listed,) = re.findall(r"^__all__ = \[(.*?)\]", path.read_text(), flags=re.DOTALL | re.MULTILINE)
     return set(re.findall(r'"(\w+)"', listed))
+
+
+@pytest.mark.parametrize("name", ["ERMClassifier", "LocalSparseRegressor", "PrivateSearchCV", "SparseRegressor"])
+def test_parameters_that_a_docstring_lists_together_have_one_default(name):
+    """The reference gives all of them the default of the first."""
+    estimator = getattr(importlib.import_module("thresher"), name)
+    listed = inspect.getdoc(estimator).split("Parameters\n-")[1].split("Attributes\n-")[0]
+    defaults = {key: repr(each.default) for key, each in inspect.signature(estimator).parameters.items()}
+    for names in re.findall(r"^(\w+(?:, \w+)*)(?: :.*)?$", listed, flags=re.MULTILINE):
+        assert len({defaults[each] for each in names.split(", ")}) == 1, names
 
 
 def test_the_command_line_page_has_every_command(site):
