@@ -44,9 +44,18 @@ def as_on_github(text):
     return MarkdownIt("commonmark").enable("table").render(re.sub(FORMULA, "", text, flags=re.DOTALL | re.MULTILINE))
 
 
+RAW = r"\\[a-zA-Z]+|\$`|`\$|:::|:(?:attr|class|data|exc|func|meth|mod|obj|ref):"
+
+
 def test_no_page_shows_the_source_of_a_formula_or_of_a_reference(site):
     for name, page in pages_of(site).items():
-        assert not re.search(r"\\[a-zA-Z]+|\$`|`\$|:::|:[a-z]+:`", page.prose), name
+        assert not re.search(RAW, page.prose), name
+
+
+def test_the_source_of_a_formula_or_of_a_reference_would_be_noticed(tmp_path):
+    for text in (r"so \theta is", "a <code>x</code> of :class:<code>Ledger</code>", "$`x`$", "::: thresher"):
+        (tmp_path / "bad.html").write_text(f"<article><p>{text}</p></article>")
+        assert re.search(RAW, Page(tmp_path / "bad.html").prose), text
 
 
 @pytest.mark.parametrize("source", WRITTEN, ids=lambda path: path.stem)
