@@ -11,11 +11,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from shown import commands, examples, problem_of, run_examples, skip_unless_there
 from thresher.cli import app
 from thresher.datasets import REAL_SETS
 from thresher.federated.task import Task
 
 ROOT = Path(__file__).parent.parent
+PAGES = {str(path.relative_to(ROOT / "docs").with_suffix("")): path for path in sorted(ROOT.glob("docs/**/*.md"))}
+HAVE_THEIR_OWN_TEST = {"auditing", "dask", "data", "dense", "federated", "ledger", "local", "people", "planning",
+                       "reports", "torch", "tuning", "uncertainty"}  # fmt: skip
+SHOWN = [(name, line) for name, path in PAGES.items() for line in commands(path.read_text())]
 AUDITING = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "auditing.md").read_text(), flags=re.DOTALL)
 EXPECTED = {
     "sound": lambda r: 1 < r["sound"].epsilon_lower < 2 and r["printed"].epsilon_lower > 4,
@@ -25,6 +30,40 @@ EXPECTED = {
     "leaky": lambda r: r["leaky"].advantage > 0.1 and r["private"].advantage < r["private"].advantage_bound,
     "canaries": lambda r: 0.5 < r["canaries"].epsilon_lower < 8,
 }
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, path in PAGES.items() if name not in HAVE_THEIR_OWN_TEST and examples(path.read_text())]
+)
+def test_the_examples_of_a_page_run_and_print_what_it_says(name, tmp_path, monkeypatch, request, capsys):
+    """Pages without a test of their own: an empty folder, one namespace, exact output where it is shown."""
+    text = PAGES[name].read_text()
+    skip_unless_there(text, request, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    run_examples(text, capsys)
+
+
+def test_output_that_is_not_what_the_page_says_would_be_noticed(capsys):
+    page = "```python\nprint(1 + 1)\n```\n\n```text\n{}\n```\n"
+    run_examples(page.format(2), capsys)
+    with pytest.raises(AssertionError):
+        run_examples(page.format(3), capsys)
+
+
+@pytest.mark.parametrize("name", sorted(HAVE_THEIR_OWN_TEST))
+def test_pages_with_a_test_of_their_own_show_no_output_that_nothing_compares(name):
+    assert [printed for _, printed in examples(PAGES[name].read_text()) if printed] == []
+
+
+@pytest.mark.parametrize(("name", "line"), SHOWN, ids=[f"{name}: {line}" for name, line in SHOWN])
+def test_every_command_of_a_page_exists_with_its_options(name, line):
+    assert problem_of(line) is None
+
+
+def test_a_command_or_an_option_that_does_not_exist_would_be_noticed():
+    assert problem_of("thresher ledger grant budget.db patients --epsilon 3  # --nonsense") is None
+    assert problem_of("thresher ledger grant budget.db --nonsense 3") == "thresher ledger grant has no --nonsense"
+    assert problem_of("thresher ledger borrow budget.db") == "thresher ledger has no command borrow"
 
 
 @pytest.mark.parametrize("code", AUDITING, ids=EXPECTED)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from thresher.cli import app
+from shown import blocks, commands, problem_of
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
 def test_the_python_examples_run_and_find_the_two_features(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for block in blocks("python"):
+    for block in blocks(README, "python"):
         exec(block, names)  # noqa: S102
     model = names["model"]
     assert {3, 7} <= set(model.support_)
@@ -42,12 +36,6 @@ def test_the_python_examples_run_and_find_the_two_features(tmp_path, monkeypatch
     assert (round(names["result"].epsilon_lower, 1), names["result"].violated) == (1.8, False)
 
 
-@pytest.mark.parametrize(
-    "line", [line for block in blocks("bash") for line in block.splitlines() if "thresher " in line]
-)
+@pytest.mark.parametrize("line", commands(README))
 def test_every_option_shown_for_the_command_line_exists(line):
-    command = line.split("#")[0].split()
-    group = command[1:3] if command[1] in ("federate", "ledger") else command[1:2]
-    shown = CliRunner().invoke(app, [*group, "--help"]).stdout
-    for option in [word for word in command if word.startswith("--")]:
-        assert option in shown
+    assert problem_of(line) is None

@@ -1,7 +1,7 @@
 """The accountant: exact Gaussian curve, zCDP and RDP conversions, composition, calibration.
 
 Everything is stated for a mechanism whose noise is measured in units of its own sensitivity, so nothing here
-depends on the adjacency; the adjacency enters where a clip states its sensitivity (:mod:`thresher.clipping`).
+depends on the adjacency; the adjacency enters where a clip states its sensitivity (``thresher.clipping``).
 Inverse functions return the side of the bisection bracket that is safe: a multiplier or rho that fits the
 budget, an epsilon that covers the cost.
 """
@@ -148,7 +148,7 @@ def _least_over_orders(values: Callable[[Floats], Floats], rho: float, delta: fl
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Largest rho that is proved (epsilon, delta)-DP by :func:`zcdp_epsilon`."""
+    """Largest rho that is proved (epsilon, delta)-DP by ``zcdp_epsilon``."""
     _check_delta(delta)
     _check_epsilon(epsilon)
     if math.isinf(epsilon):
@@ -178,7 +178,7 @@ class Cost:
     """What one or more releases reveal, in every currency that simply adds up under adaptive composition.
 
     A currency in which a release has no finite price holds infinity. Releases over Poisson batches have no currency;
-    they are kept apart, as they are, and the currencies price the rest. ``+`` composes; :meth:`epsilon` converts to
+    they are kept apart, as they are, and the currencies price the rest. ``+`` composes; ``epsilon`` converts to
     (epsilon, delta) by whichever currency proves the least.
     """
 

@@ -71,6 +71,7 @@ class Budget:
 
     @property
     def private(self) -> bool:
+        """Whether epsilon is finite."""
         return math.isfinite(self.epsilon)
 
 

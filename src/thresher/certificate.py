@@ -45,7 +45,7 @@ PEOPLE_NOTE = (
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome of :meth:`Certificate.verify`; true if the certificate claims no less than its releases cost."""
+    """The outcome of ``Certificate.verify``; true if the certificate claims no less than its releases cost."""
 
     ok: bool
     epsilon: float
@@ -86,10 +86,12 @@ class Certificate:
         return "people" if self.unit == "person" else "rows"
 
     def to_json(self) -> str:
+        """All fields as indented JSON."""
         return json.dumps(asdict(self), indent=2, allow_nan=False, default=_plain)
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
+        """The certificate that ``to_json`` wrote."""
         return cls.from_dict(json.loads(text))
 
     @classmethod
@@ -102,6 +104,7 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
+        """The certificate of parsed JSON; what earlier versions did not write is filled in."""
         names = {f.name for f in fields(cls)}
         old = {"trust": dict(TRUST["central"]), "unit": "row", "ledger": None}  # what earlier versions did not write
         data = {**old, **data}
@@ -264,7 +267,7 @@ def combine(*fits: Any) -> Certificate:
     ``fits`` are certificates, fitted estimators that carry one, or fitted pipelines, column transformers and feature
     unions, whose steps are all counted. Costs are added release by release and converted once, at the sum of the
     deltas, which is less than the sum of the epsilons. A later fit may use what earlier ones released: composition is
-    adaptive. Only what each may cost must not: where that is decided as one goes, a :class:`thresher.Ledger` counts.
+    adaptive. Only what each may cost must not: where that is decided as one goes, a ``thresher.Ledger`` counts.
     A step that learns from the rows and has no certificate is refused: no total could be stated.
     """
     parts = [certificate for fit in fits for certificate in _certificates(fit)]

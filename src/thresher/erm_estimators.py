@@ -29,13 +29,17 @@ class _DenseModel(LinearModel):
 class ERMClassifier(_DenseModel, ClassifierModel):
     """Logistic regression of two or more classes on all features, with differential privacy.
 
+    Parameters that are not listed are those of ``thresher.SparseRegressor``.
+
     Parameters
     ----------
-    epsilon, delta : float
-        The privacy budget of the fit. ``delta=None`` means 1/n^2, ``epsilon=float("inf")`` switches privacy off.
+    epsilon : float
+        The privacy budget of the fit; ``float("inf")`` switches privacy off.
+    delta : float
+        Of the same budget. None means 1/n^2.
     algorithm : str or instance
         "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd", "dp-adam", "dp-gd", "dp-agd", "rrpsgd"; not private: "storm",
-        "sgd", "lssgd". Or an instance from :mod:`thresher.algorithms`, such as ``DPSGD(passes=10)``.
+        "sgd", "lssgd". Or an instance from ``thresher.algorithms``, such as ``DPSGD(passes=10)``.
     feature_bound, row_bound : float
         |x_ij| and ||x_i||_2 are clipped to these public bounds. At least one is required.
     loss : "logistic" or "nonconvex-logistic"
@@ -44,8 +48,6 @@ class ERMClassifier(_DenseModel, ClassifierModel):
         Public, so it needs no noise.
     classes : sequence
         The labels, public. If they are not given they are read from the data, and the certificate says so.
-    adjacency, fit_intercept, n_public, hardened, ledger, dataset, random_state, schema, verbose
-        As of :class:`~thresher.SparseRegressor`.
 
     Attributes
     ----------
@@ -101,7 +103,7 @@ class ERMClassifier(_DenseModel, ClassifierModel):
 class ERMRegressor(_DenseModel, RegressorModel):
     """Linear regression on all features, with differential privacy.
 
-    Parameters are those of :class:`ERMClassifier` without ``loss`` and ``classes``; the penalty is a ridge. And
+    Parameters are those of ``ERMClassifier`` without ``loss`` and ``classes``; the penalty is a ridge. And
     ``target_bound``: the target is clipped to [-B, B], or to a pair (low, high). Required, and public.
     """
 

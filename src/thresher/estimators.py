@@ -17,8 +17,10 @@ class SparseRegressor(RegressorModel):
     ----------
     sparsity : int
         How many coefficients the model may have.
-    epsilon, delta : float
-        The privacy budget of the fit. ``delta=None`` means 1/n^2, ``epsilon=float("inf")`` switches privacy off.
+    epsilon : float
+        The privacy budget of the fit; ``float("inf")`` switches privacy off.
+    delta : float
+        Of the same budget. None means 1/n^2.
     feature_bound : float or one per column
         |x_ij| is clipped to this public bound.
     row_bound : float
@@ -28,7 +30,7 @@ class SparseRegressor(RegressorModel):
     algorithm : str or instance
         "auto" (pursuit or dp-ight, by public bounds), "pursuit", "dp-ight", "peeling", "frank-wolfe",
         "noisy-frank-wolfe", "two-stage", "dpsl-kt", "output-perturbation", "ight" (not private), or an instance from
-        :mod:`thresher.algorithms`.
+        ``thresher.algorithms``.
     adjacency : "replace-one" or "add-remove"
         Which data sets count as neighbours.
     fit_intercept : bool
@@ -38,14 +40,14 @@ class SparseRegressor(RegressorModel):
     hardened : bool
         Put values and noise on an exact grid, so that the noise's floating point cannot leak.
     ledger : Ledger or its URL
-        The account book that pays: the plan's cost is reserved in it before a row is read (:class:`~thresher.Ledger`).
+        The account book that pays: the plan's cost is reserved in it before a row is read (``thresher.Ledger``).
     dataset : str
         The name of the ledger's account.
     random_state : int
         Repeatable noise, for tests and research only; it marks the certificate.
     schema : Schema, path or dict
         Public facts about a table, with which ``fit`` and ``predict`` take raw tables; the bounds are then its.
-        ``from_schema(schema, ...)`` makes such a model (:class:`~thresher.Schema`).
+        ``from_schema(schema, ...)`` makes such a model (``thresher.Schema``).
     verbose : int
         1 shows a progress bar on a terminal.
 
@@ -57,7 +59,7 @@ class SparseRegressor(RegressorModel):
         What it cost, what was planned, and what ran.
     uncertainty_
         With "pursuit": standard errors (privacy noise, sampling) and stability of the selected coefficients, an
-        :class:`~thresher.uncertainty.Uncertainty`; otherwise None. ``intervals(level)`` are the intervals.
+        ``thresher.uncertainty.Uncertainty``; otherwise None. ``intervals(level)`` are the intervals.
     auxiliary_
         With "dpsl-kt": the labelled public data set (rows, labels) that was released.
     """
@@ -103,7 +105,7 @@ class SparseRegressor(RegressorModel):
 class SparseClassifier(ClassifierModel):
     """Sparse logistic regression of two or more classes with differential privacy.
 
-    Parameters are those of :class:`SparseRegressor` without ``target_bound``, and ``classes``: the labels, public. If
+    Parameters are those of ``SparseRegressor`` without ``target_bound``, and ``classes``: the labels, public. If
     they are not given they are read from the data, and the certificate lists that as an assumption. With K > 2 classes
     there are K rows of coefficients, ``sparsity`` in each on average.
     """

@@ -34,7 +34,7 @@ KINDS = {
 
 
 def load_model(path: str | Path) -> LinearModel:
-    """A model written by :meth:`SparseRegressor.save`, ready to predict, with its certificate."""
+    """A model written by ``SparseRegressor.save``, ready to predict, with its certificate."""
     model = json.loads(Path(path).read_text())
     if not isinstance(model, dict) or model.get("format") != "thresher-model-1":
         raise ValueError(f"{path} is not a model file written by thresher's save(); its 'format' is missing or unknown")

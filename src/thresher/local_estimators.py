@@ -1,6 +1,6 @@
 """The scikit-learn front doors of the local model: nobody holds the rows, or nobody holds the labels.
 
-They simulate the people, all in one process; :mod:`thresher.local` has the two halves of a real deployment.
+They simulate the people, all in one process; ``thresher.local`` has the two halves of a real deployment.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
     algorithm : str or instance
         "ldp-iht": rows and targets are private; each person reports one randomised gradient. "label-ldp-iht" and
         "label-lasso": rows are PUBLIC, only targets are private; each person reports one randomised target. Or an
-        instance of :class:`thresher.algorithms.LDPIHT`, ``LabelLDPIHT`` or ``LabelLasso``.
+        instance of ``thresher.algorithms.LDPIHT``, ``LabelLDPIHT`` or ``LabelLasso``.
     delta : float
         0 for pure epsilon-LDP, the default; only ``LabelLDPIHT(noise="gaussian")`` needs more.
     feature_bound, row_bound : float
@@ -103,7 +103,7 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
     Attributes
     ----------
     coef_, intercept_, support_, certificate_, plan_, algorithm_
-        As of :class:`~thresher.SparseRegressor`. ``certificate_.trust`` says who must be trusted with what.
+        As of ``thresher.SparseRegressor``. ``certificate_.trust`` says who must be trusted with what.
     """
 
     def __init__(
@@ -134,6 +134,7 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
         self.verbose = verbose
 
     def predict(self, X: Any) -> Floats:
+        """The target's prediction for each row: the measurement of <x, theta>."""
         predicted: Floats = np.asarray(self._measurement().function(super().predict(X)), dtype=np.float64)
         return predicted
 
@@ -153,7 +154,7 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
 class LocalSparseClassifier(_LocalModel, ClassifierModel):
     """Sparse logistic regression where each person randomises their own record, or class label.
 
-    Parameters are those of :class:`LocalSparseRegressor` without ``target_bound`` and ``measurement``, and ``classes``:
+    Parameters are those of ``LocalSparseRegressor`` without ``target_bound`` and ``measurement``, and ``classes``:
     the labels, public; read from the data if they are not given, which the certificate lists as an assumption. More
     than two classes need public features (``algorithm="label-ldp-iht"``).
     """

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 class Loss(Protocol):
-    """A loss whose derivative in the margin is :meth:`residual`; clipping that derivative keeps the loss convex."""
+    """A loss whose derivative in the margin is ``residual``; clipping that derivative keeps the loss convex."""
 
     curvature: ClassVar[float]
     """The largest second derivative in the margin."""
@@ -120,5 +120,5 @@ LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic(), "multin
 
 
 def loss_of(name: str, measurement: Measurement = LINEAR) -> Loss:
-    """The loss of this name; the squared one of a non-linear measurement is :class:`Measured`."""
+    """The loss of this name; the squared one of a non-linear measurement is ``Measured``."""
     return LOSSES[name] if measurement == LINEAR else Measured(measurement)

@@ -194,6 +194,7 @@ class RegressorModel(RegressorMixin, LinearModel):
 
     @_lazy_for_dask
     def predict(self, X: Any) -> Floats:
+        """The target's prediction for each row."""
         return self._margins(X)
 
     def _store(self, coefficients: Floats, intercepts: Floats) -> None:
@@ -262,6 +263,7 @@ class ClassifierModel(ClassifierMixin, LinearModel):
 
     @_lazy_for_dask
     def predict_proba(self, X: Any) -> Floats:
+        """The chance of each of ``classes_`` for each row."""
         margins = self._margins(X)
         if margins.ndim == 1:
             positive = expit(margins)
@@ -271,6 +273,7 @@ class ClassifierModel(ClassifierMixin, LinearModel):
 
     @_lazy_for_dask
     def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of each row."""
         margins = self._margins(X)
         at = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[at]

@@ -1,7 +1,7 @@
 """Rows in a Dask array or DataFrame: found on the workers, checked there, and handed to the vault as they lie.
 
-Dask logs the arguments of a task that raises. So nothing raises here: what is wrong comes back as a :class:`Refused`,
-and private values travel :class:`Sealed`.
+Dask logs the arguments of a task that raises. So nothing raises here: what is wrong comes back as a ``Refused``,
+and private values travel ``Sealed``.
 """
 
 from __future__ import annotations

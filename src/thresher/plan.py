@@ -129,7 +129,7 @@ class Problem:
         return units
 
     def norm_in_units(self, columns: int) -> float:
-        """The l2 norm that no clipped row exceeds on so many columns in :attr:`units`, and the intercept's."""
+        """The l2 norm that no clipped row exceeds on so many columns in ``units``, and the intercept's."""
         norm = math.sqrt(columns)
         if self.bounds.row is not None:
             norm = min(norm, self.bounds.row / float(self.bounds.entries(self.d).min()))
@@ -194,7 +194,7 @@ class Problem:
         return np.vstack([coefficients, theta[self.width :].reshape(-1, self.outputs)])
 
     def stacked(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The inverse of :meth:`by_column`."""
+        """The inverse of ``by_column``."""
         if self.outputs == 1:
             return matrix
         return np.concatenate([matrix[: self.d].T.ravel(), matrix[self.d :].ravel()])
@@ -286,7 +286,7 @@ class Answer:
 class Meter:
     """Counts every answer against the plan. A release is charged before the data is touched and never refunded.
 
-    Where the plan holds a :class:`~thresher.releases.ZCDPFilter`, other releases may be asked for as well, until their
+    Where the plan holds a ``thresher.releases.ZCDPFilter``, other releases may be asked for as well, until their
     zCDP would cross its cap.
     """
 
@@ -303,7 +303,7 @@ class Meter:
         self._lock = threading.Lock()
 
     def charge(self, release: Release, question: str) -> None:
-        """Pay for one answer to ``question`` with ``release``, or raise :class:`BudgetExceeded`."""
+        """Pay for one answer to ``question`` with ``release``, or raise ``BudgetExceeded``."""
         with self._lock:
             rho = self._price(release)
             if release.question != question:

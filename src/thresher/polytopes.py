@@ -1,7 +1,7 @@
 """Public convex sets: their vertices, how far these reach into a clipped row, and where a linear function is least.
 
 A set is chosen by the analyst, never from the data. The vault accepts this module's own sets only and computes their
-:meth:`~_Hull.reach` itself, because the reach is what bounds the sensitivity of a choice among vertices.
+``_Hull.reach`` itself, because the reach is what bounds the sensitivity of a choice among vertices.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Hull:
         return np.concatenate([own, self._pair(problem) * gradient[problem.d]]) if problem.intercept else own
 
     def vertex(self, index: int, problem: Problem) -> Floats:
-        """The vertex that :meth:`products` lists at ``index``."""
+        """The vertex that ``products`` lists at ``index``."""
         theta = problem.origin()
         positions, values = self.entries(index, problem)
         theta[positions] = values

@@ -89,12 +89,14 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
 
     The numbers learnt are private and public knowledge afterwards, so the next step of a pipeline takes
     ``feature_bound=1.0``. Its rows are the same people's: the pipeline costs the SUM of its steps
-    (:func:`thresher.certificate.combine`).
+    (``thresher.certificate.combine``).
 
     Parameters
     ----------
-    epsilon, delta : float
-        The privacy budget of the fit. ``delta=None`` means 1/n^2, ``epsilon=float("inf")`` switches privacy off.
+    epsilon : float
+        The privacy budget of the fit; ``float("inf")`` switches privacy off.
+    delta : float
+        Of the same budget. None means 1/n^2.
     feature_bound : float or one per column
         A public bound on the raw |x_ij|; it may be generous, a thousand times too wide does no harm.
     quantiles : (low, high)
@@ -110,7 +112,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
     hardened : bool
         Make every choice with exact arithmetic, so that the noise's floating point cannot leak.
     ledger : Ledger or its URL
-        The account book that pays: the plan's cost is reserved in it before a row is read (:class:`~thresher.Ledger`).
+        The account book that pays: the plan's cost is reserved in it before a row is read (``thresher.Ledger``).
     dataset : str
         The name of the ledger's account.
     random_state : int

@@ -6,7 +6,7 @@ process: it cannot be pickled, copied or used after a fork, and no estimator kee
 Two ways of adding Gaussian noise:
 
 * plain: value + sd * N(0, 1) in floating point. Fast; like every such code it idealises the low bits (Mironov 2012).
-* hardened: value and noise are put on one power-of-two grid and added as integers; see :meth:`NoiseSource.gaussian`.
+* hardened: value and noise are put on one power-of-two grid and added as integers; see ``NoiseSource.gaussian``.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class NoiseSource:
 
         NumPy's Poisson sampler is off by a factor of about 1 + 2^-52 variance log(variance) in its chances, so it is
         used for small variances only. Large ones are nearly Gaussian: rounded Gaussians that are a little wider are
-        accepted with the ratio of the two chances, which is almost always (:func:`_skellam_log_ratio`).
+        accepted with the ratio of the two chances, which is almost always (``_skellam_log_ratio``).
         """
         self._guard()
         if not 0 <= variance <= 2.0**76:
@@ -182,7 +182,7 @@ class NoiseSource:
         """The ``picks`` positions with the largest score + Gumbel(scale), in increasing order, and the scale.
 
         scale = multiplier * sensitivity: the exponential mechanism with epsilon = 2 / multiplier, drawn without
-        replacement. Hardened: the choice is exact for real-valued noise (:meth:`_exact_top`), and ``error``, a bound on
+        replacement. Hardened: the choice is exact for real-valued noise (``_exact_top``), and ``error``, a bound on
         the round-off in each score, is added to the sensitivity on both sides.
         """
         self._guard()

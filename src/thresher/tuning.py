@@ -47,8 +47,10 @@ class PrivateSearchCV(PrivateFit):
     param_distributions : dict, or list of dicts
         Names of parameters with lists of values, or with SciPy distributions. Public: never write down values that
         were found by looking at these rows.
-    epsilon, delta : float
-        The privacy budget of the whole search. ``delta=None`` means 1/n^2.
+    epsilon : float
+        The privacy budget of the whole search.
+    delta : float
+        Of the same budget. None means 1/n^2.
     trials : float
         The expected number of trials. None is twice the number of candidates, at most 8.
     n_iter : int
@@ -59,8 +61,10 @@ class PrivateSearchCV(PrivateFit):
         "accuracy" (the default) or "neg_log_loss" for classes; "neg_mean_squared_error" (the default) or
         "neg_mean_absolute_error" for numbers, which are clipped to the widest ``target_bound`` of all candidates. No
         row's error counts more than the narrowest one's width: that sets the noise of a score.
-    ledger, dataset : Ledger or its URL, str
-        The account that pays for the whole search, once, before a row is read (:class:`~thresher.Ledger`).
+    ledger : Ledger or its URL
+        The account book that pays for the whole search, once, before a row is read (``thresher.Ledger``).
+    dataset : str
+        The name of the ledger's account.
     random_state : int
         Repeatable noise, for tests and research only; it marks the certificate.
     verbose : int
@@ -132,6 +136,7 @@ class PrivateSearchCV(PrivateFit):
     # -- after the search -------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[Any]:
+        """What the best model predicts for each row."""
         return self._best().predict(X)  # type: ignore[no-any-return]
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]

@@ -40,7 +40,7 @@ def experiment(**facts):
 
 @pytest.fixture(autouse=True)
 def found(monkeypatch):
-    """What the names of a folder's record mean here: :func:`experiment` for the made-up one."""
+    """What the names of a folder's record mean here: ``experiment`` for the made-up one."""
     monkeypatch.setattr(reproduce, "find_experiments", lambda names: [experiment()])
 
 

@@ -70,6 +70,7 @@ REGISTRY: dict[str, Callable[[], Algorithm]] = {
     cls.name: cls
     for cls in (Pursuit, DPIGHT, Peeling, OutputPerturbation, TwoStage, DPSLKT, FrankWolfe, NoisyFrankWolfe, IGHT)
 }
+"""The algorithms for sparse models, by name."""
 
 ERM: dict[str, Callable[[], Algorithm]] = {
     cls.name: cls for cls in (DPSRM, DPLSSGD, DPLSAdam, DPSGD, DPAdam, DPGD, DPAGD, RRPSGD, STORM, SGD, LSSGD)

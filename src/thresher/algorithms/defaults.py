@@ -61,7 +61,7 @@ def residual_clip(problem: Problem) -> float:
 def gradient_clip(problem: Problem) -> float:
     """The l2 bound on one row's gradient.
 
-    Residuals of rows at the row bound are clipped as :func:`residual_clip` says. The clipped gradient keeps its
+    Residuals of rows at the row bound are clipped as ``residual_clip`` says. The clipped gradient keeps its
     direction while its noise shrinks with the clip, so a low clip wins (Huber loss).
     """
     return residual_clip(problem) * problem.row_norm

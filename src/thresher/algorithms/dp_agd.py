@@ -29,7 +29,7 @@ class DPAGD:
     """A noisy gradient; a noisy choice among step lengths along it, 0 included, by the loss; move, or pay for more.
 
     If length 0 wins, the gradient was too noisy: its price is raised by ``growth`` and the difference buys a second
-    opinion, averaged with the first. It goes on until a :class:`~thresher.releases.ZCDPFilter` refuses. The choice is
+    opinion, averaged with the first. It goes on until a ``thresher.releases.ZCDPFilter`` refuses. The choice is
     by Gumbel noise (erratum E-26: the released code adds one-sided noise of the wrong sign, which costs 20 times as
     much).
     """

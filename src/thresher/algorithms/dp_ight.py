@@ -41,8 +41,8 @@ class DPIGHT:
 
     Guarantee: T Gaussian releases of sensitivity contributions * clip / n, composed by the exact Gaussian curve.
     With ``step=None`` the step follows the released gradients and coefficients below the known noise level are dropped
-    (:func:`thresher.algorithms.descent.descend` or, for classes and where one round shows little,
-    :func:`thresher.algorithms.lazy_descent.descend_lazily`); with a number it is the paper's algorithm to the letter.
+    (``thresher.algorithms.descent.descend`` or, for classes and where one round shows little,
+    ``thresher.algorithms.lazy_descent.descend_lazily``); with a number it is the paper's algorithm to the letter.
     Several classes share one gradient, clipped as a whole.
 
     ``calibration="printed"`` uses the noise the papers print. With L = log(1/delta): sigma^2 = T G^2 / (n (sqrt(L +

@@ -32,14 +32,14 @@ class FrankWolfe:
     coefficients are kept.
 
     The polytope is the l1 ball of ``radius``, or ``polytope``; with an intercept one more pair of vertices moves it
-    (:mod:`thresher.polytopes`). Residuals are clipped to [-clip, clip].
+    (``thresher.polytopes``). Residuals are clipped to [-clip, clip].
 
     Guarantee: T exponential mechanisms whose scores have sensitivity Delta = contributions * clip * reach / n, composed
     in zCDP: Gumbel noise of scale Delta sqrt(T / (2 rho)) (erratum E-16).
 
     Rounds: a choice among m vertices is off by about log(m) Delta sqrt(T / (2 rho)), the curvature G leaves an error of
     2 G / T, and their sum is least at T^(3/2) = 4 G sqrt(2 rho) / (Delta log m): Theorem 2.5 with rho for epsilon. See
-    :func:`default_rounds` for G.
+    ``default_rounds`` for G.
 
     On sparse rows a step costs what it touches (docs/algorithms/frank-wolfe.md), so that its time depends on the rows;
     with ``constant_work=True`` every step reads all of them.
@@ -120,7 +120,7 @@ def default_rounds(
     """T^(3/2) = 4 G sqrt(2 rho) / (Delta log m) with G = sqrt(spread) curvature reach^2 / 50, from 5 to 80.
 
     The worst case is G = 4 curvature reach^2. But margins of typical rows are far below their reach, the more so the
-    smaller a typical entry is against the largest possible one (:func:`spread`).
+    smaller a typical entry is against the largest possible one (``spread``).
     """
     reach = polytope.reach(problem)
     curvature = math.sqrt(spread(problem)) * problem.curvature * reach * reach / 50

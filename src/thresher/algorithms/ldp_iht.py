@@ -34,10 +34,10 @@ class LDPIHT:
     Guarantee: pure epsilon, sequentially interactive local privacy. Nobody speaks twice and every report is epsilon-LDP
     on a ball or cube whose radius is made real by clipping the residual to [-clip, clip] (erratum E-14).
 
-    ``step=None`` follows the reported gradients (:func:`thresher.algorithms.descent.descend` or, for classes,
-    :func:`thresher.algorithms.lazy_descent.descend_lazily`); a number is the paper's loop. ``ball`` is the radius of
+    ``step=None`` follows the reported gradients (``thresher.algorithms.descent.descend`` or, for classes,
+    ``thresher.algorithms.lazy_descent.descend_lazily``); a number is the paper's loop. ``ball`` is the radius of
     the l2 ball of the projection, None for no projection (erratum E-13: the unit ball of the paper excludes the truth
-    of its own experiment). ``randomiser`` is one of :data:`thresher.randomisers.VECTOR_RANDOMISERS`, or "auto": the
+    of its own experiment). ``randomiser`` is one of ``thresher.randomisers.VECTOR_RANDOMISERS``, or "auto": the
     least error, by public constants.
     """
 

@@ -37,9 +37,9 @@ TOLERANCE_FACTOR = 10.0
 class ObjectivePerturbation:
     """argmin (1/n) sum_i l_i + (ridge/2)||phi||^2 + b'phi over all columns, b Gaussian, phi theta in units of bounds.
 
-    Guarantee: :class:`~thresher.releases.PerturbedMinimiser`. Of a small ``ridge`` the curvature term log(1 + k), k =
+    Guarantee: ``thresher.releases.PerturbedMinimiser``. Of a small ``ridge`` the curvature term log(1 + k), k =
     curvature ||x||^2 / (n ridge), would take most of epsilon or all of it (erratum E-27); so where the ridge asked for
-    is below :func:`default_ridge`, that one is taken. ``ridge`` is that of theta, in units of the smallest bound.
+    is below ``default_ridge``, that one is taken. ``ridge`` is that of theta, in units of the smallest bound.
     """
 
     ridge: float | None = None

@@ -30,7 +30,7 @@ class Algorithm(Protocol):
 
 
 class LocalAlgorithm(Protocol):
-    """The same over a vault that hears reports: a local one, or one of labels (:mod:`thresher.vaults`)."""
+    """The same over a vault that hears reports: a local one, or one of labels (``thresher.vaults``)."""
 
     @property
     def name(self) -> str: ...

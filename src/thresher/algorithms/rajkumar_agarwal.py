@@ -16,7 +16,7 @@ __all__ = ["RajkumarAgarwal"]
 
 @dataclass(frozen=True)
 class RajkumarAgarwal(DPGD):
-    """Gradient descent with :class:`~thresher.releases.PrintedGradient`: noise for epsilon in each round, not in all.
+    """Gradient descent with ``thresher.releases.PrintedGradient``: noise for epsilon in each round, not in all.
 
     Guarantee: none that is stated (the thesis itself says that it "does not provide the same level of privacy"); the
     certificate's grade is "printed" and its epsilon None.

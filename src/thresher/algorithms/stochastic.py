@@ -38,7 +38,7 @@ class Stochastic:
     """theta_{t+1} = theta_t - move(noisy gradient of a random batch + gradient of the penalty), t = 0..T-1.
 
     Guarantee: T Gaussian releases over random batches of expected size ``batch``, priced together
-    (:class:`thresher.releases.SampledGradient`); with ``batch=n`` no batch is drawn and the exact Gaussian curve holds.
+    (``thresher.releases.SampledGradient``); with ``batch=n`` no batch is drawn and the exact Gaussian curve holds.
     Everything else, steps and averages included, is post-processing. ``None`` means a public rule.
     """
 

@@ -30,7 +30,7 @@ class TwoStage:
     that most of ``blocks`` random blocks (None: about sqrt(n)) have in their Lasso. It gets ``share`` of the budget in
     zCDP, and stage two what is left of epsilon at delta (erratum E-25: stage one must be paid, too).
 
-    Guarantee of stage two: :class:`~thresher.releases.PerturbedMinimiser`, which prices any ridge by the ratio of a
+    Guarantee of stage two: ``thresher.releases.PerturbedMinimiser``, which prices any ridge by the ratio of a
     row's curvature, with its norm squared, to n ridge. The published calibration, sd(nb) = clip sqrt(8 log(2/delta) + 4
     epsilon)/epsilon with n ridge = 2 curvature/epsilon, holds for add-remove neighbours only: for replace-one ones a
     claim of epsilon=1 and delta=1e-8 is exceeded already in one dimension, more than fivefold in delta.

@@ -1,7 +1,7 @@
 """Attacks that try to prove a claimed epsilon false, with a confidence bound.
 
-:func:`audit` plays a guessing game on two neighbouring data sets thousands of times, :func:`one_run` puts many canaries
-into a single run, and :func:`membership` and :func:`attribute` attack models the way an outsider would.
+``audit`` plays a guessing game on two neighbouring data sets thousands of times, ``one_run`` puts many canaries
+into a single run, and ``membership`` and ``attribute`` attack models the way an outsider would.
 """
 
 from thresher.audit import pairs

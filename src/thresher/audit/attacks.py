@@ -9,7 +9,7 @@ distributed like a draw without row i, and the two data sets differ in that one 
 so for every event A of the released model P(A | i in) <= e^epsilon P(A | i out) + delta, and the other way round. With
 "add-remove" every row is a member by its own fair coin; leaving row i out of a draw that holds it gives a draw without
 it, an add-remove neighbour. Thresholds and calibration come from models that are independent of the counted ones, so
-"row i is flagged" is such an event, and its rates may be averaged over rows (:meth:`Guarantee.largest_rate`).
+"row i is flagged" is such an event, and its rates may be averaged over rows (``Guarantee.largest_rate``).
 """
 
 from __future__ import annotations

@@ -99,14 +99,14 @@ def attribute(
 ) -> AttributeResult:
     """Infer ``column`` of records that are otherwise known, from models fitted on random halves of the rows.
 
-    The evidence for ``high`` is the attack's score (:func:`thresher.audit.attacks.attack_scores`) of the record with
+    The evidence for ``high`` is the attack's score (``thresher.audit.attacks.attack_scores``) of the record with
     ``high`` filled in, less that with ``low``: which of the two would the model rather have been fitted on?
     Calibration uses models without the record only, so the attacker never sees the value it is after. "loss" is the
     stronger attack here: a filled-in value moves a record's pull as well, which "gradient" takes for evidence.
 
     ``column`` is an index, or a name if X is a frame. ``values`` are (low, high), by default the two values the column
     holds; rows that hold neither are not attacked. The other parameters are those of
-    :func:`thresher.audit.membership.membership`; a prior is the number of records with ``low`` for each with ``high``.
+    ``thresher.audit.membership.membership``; a prior is the number of records with ``low`` for each with ``high``.
     """
     ratios, claim = check_settings(attack, models, priors, confidence, claimed)
     records = read_records(estimator, X, y)

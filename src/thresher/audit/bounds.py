@@ -85,7 +85,7 @@ def gaussian_epsilon_lower(right: int, runs: int, delta: float, confidence: floa
 
 
 def one_run_epsilon_lower(right: int, guesses: int, canaries: int, delta: float, confidence: float) -> float:
-    """The largest epsilon for which :func:`one_run_p_value` still disproves (epsilon, delta)-DP, 0 if none."""
+    """The largest epsilon for which ``one_run_p_value`` still disproves (epsilon, delta)-DP, 0 if none."""
     if one_run_p_value(right, guesses, canaries, 0.0, delta) > 1 - confidence:
         return 0.0
     low, high = 0.0, 1.0

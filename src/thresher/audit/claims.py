@@ -22,7 +22,7 @@ class Claim:
 
     @classmethod
     def of(cls, claimed: Any) -> Claim:
-        """From a :class:`~thresher.Budget`, a pair (epsilon, delta), or a number for pure epsilon-DP."""
+        """From a ``thresher.Budget``, a pair (epsilon, delta), or a number for pure epsilon-DP."""
         if isinstance(claimed, Claim):
             return claimed
         try:

@@ -1,7 +1,7 @@
 """The game of an audit: a coin chooses one of two neighbouring data sets, the attacker guesses which from the outcome.
 
 Played many times, with the rule for guessing fixed before the runs that are counted: from algebra, or on runs that are
-not counted. :mod:`thresher.audit.bounds` turns the counts into a lower bound on epsilon.
+not counted. ``thresher.audit.bounds`` turns the counts into a lower bound on epsilon.
 """
 
 from __future__ import annotations
@@ -139,13 +139,13 @@ def audit(
     Parameters
     ----------
     target : algorithm, estimator, or function
-        An algorithm (its name, or an instance from :mod:`thresher.algorithms`) is planned for ``pair.problem`` and the
+        An algorithm (its name, or an instance from ``thresher.algorithms``) is planned for ``pair.problem`` and the
         claimed budget, and attacked with all its answers in view, in the local model with every single report: the
         score is the privacy loss itself. An estimator is cloned, seeded through its ``random_state`` and fitted; what
         is seen is ``coef_`` and ``intercept_``. A function is called as ``target(X, y, seed)`` and may return any
         number or array of a fixed size.
     pair : Pair
-        Neighbouring data sets; see :mod:`thresher.audit.pairs`.
+        Neighbouring data sets; see ``thresher.audit.pairs``.
     claimed : Budget, (epsilon, delta) or epsilon
         What is to be disproved. A bare number is a claim of pure epsilon-DP.
     runs : int

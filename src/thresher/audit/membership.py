@@ -88,7 +88,7 @@ def membership(
         An unfitted linear model with scikit-learn's conventions, of one target or two classes. With
         ``adjacency="add-remove"`` the members are chosen by coins; a declared ``n_public`` should be half the rows.
     attack : "loss" or "gradient"
-        The score; see :func:`thresher.audit.attacks.attack_scores`.
+        The score; see ``thresher.audit.attacks.attack_scores``.
     priors
         How many non-members there are for each member among those the attacker asks about.
     confidence

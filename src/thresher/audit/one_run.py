@@ -50,12 +50,12 @@ def one_run(
     Parameters
     ----------
     target : algorithm, estimator or function
-        As for :func:`~thresher.audit.audit`. Of an algorithm every noisy number is heard, in the local model every
+        As for ``thresher.audit.audit``. Of an algorithm every noisy number is heard, in the local model every
         report; of the others only the model: coefficients and, last, the intercept.
     problem : Problem
         Public facts; ``problem.n`` counts the real rows and the canaries.
     canaries : (X, y)
-        Rows of the attacker's making; default: as many as ``problem.n`` leaves room for, by :func:`random_canaries`.
+        Rows of the attacker's making; default: as many as ``problem.n`` leaves room for, by ``random_canaries``.
     guesses : int
         How many canaries the attacker guesses; default: a fifth of them. Fixed before the run.
     """

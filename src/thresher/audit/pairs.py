@@ -144,7 +144,7 @@ def one_rises(loss: str = "squared", n: int = 100, d: int = 8, sparsity: int = 1
 
 
 def crowd(n: int = 20) -> Pair:
-    """One row as in :func:`mirrored_row`, among others that all have the lowest target.
+    """One row as in ``mirrored_row``, among others that all have the lowest target.
 
     A batch of a fixed size that leaves the row out holds one more of the others in its place: with the highest target,
     the sum moves by a full sensitivity or not at all; with the lowest, it is always the same.

@@ -68,7 +68,7 @@ class Guarantee:
     def advantage(self) -> float:
         """The largest TPR - FPR.
 
-        The two lines of :meth:`largest_rate` cross at FPR = 1 - TPR = (1 - delta) / (e^epsilon + 1), where the
+        The two lines of ``largest_rate`` cross at FPR = 1 - TPR = (1 - delta) / (e^epsilon + 1), where the
         difference is (e^epsilon - 1 + 2 delta) / (e^epsilon + 1); tanh(epsilon / 2) is the part without delta. The
         Gaussian curve is steepest there too: 2 Phi(mu/2) - 1.
         """

@@ -69,7 +69,7 @@ LOADERS: dict[str, Loader] = {}
 
 
 def loader(read: Callable[[Files], RealSet]) -> Loader:
-    """A function of a folder (default: $THRESHER_DATA) made of one of :class:`Files`, listed under its own name."""
+    """A function of a folder (default: $THRESHER_DATA) made of one of ``Files``, listed under its own name."""
     name = read.__name__
 
     @wraps(read)

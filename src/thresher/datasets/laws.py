@@ -42,7 +42,7 @@ class SparseLaw:
         return X, X @ theta + rng.normal(0, math.sqrt(self.noise_variance), self.n), theta
 
     def draw_classes(self, seed: int) -> tuple[Floats, NDArray[np.int8], Floats]:
-        """The X and theta of :meth:`draw`, and classes 0 and 1 with P(y = 1) = 1/(1 + exp(-<x, theta>)).
+        """The X and theta of ``draw``, and classes 0 and 1 with P(y = 1) = 1/(1 + exp(-<x, theta>)).
 
         The papers print 1/(1 + exp(<x, theta>)), while the model they fit has the other sign: its best theta would be
         the negative of the true one, and the relative error would tend to 2. So the sign is flipped here.

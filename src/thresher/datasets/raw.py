@@ -23,7 +23,7 @@ Rows = tuple[list[str], Iterable[Any]]
 def write_table(name: str, path: str | Path, *, test: bool = False, folder: str | Path | None = None) -> None:
     """Write the training (or test) rows of "adult" or "diabetes130" as a .csv file with the fields of the original.
 
-    Files are looked for as by :func:`load`.
+    Files are looked for as by ``load``.
     """
     if name not in RAW_TABLES:
         raise ValueError(f"name={name!r} must be one of {', '.join(map(repr, RAW_TABLES))}")

@@ -13,6 +13,7 @@ __all__ = ["REAL_SETS", "load"]
 REAL_SETS = tuple(
     name for room in (text, standard, images, attributes, donors, patients, genes) for name in room.__all__
 )
+"""The names that ``load`` knows."""
 
 
 def load(name: str, folder: str | Path | None = None, *, download: bool = False) -> RealSet:

@@ -52,7 +52,7 @@ def diabetes130_stay() -> Rows:
 
 
 SETS = {"kddcup99": kddcup99, "adult": adult, "diabetes130_stay": diabetes130_stay}
-"""By their names in :func:`thresher.datasets.load`."""
+"""By their names in ``thresher.datasets.load``."""
 
 
 def _zero_one(y: Any) -> Floats:

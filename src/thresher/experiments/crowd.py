@@ -31,7 +31,7 @@ HALVINGS = 80  # of an interval: to the last digit
 class Crowd(Party):
     """All rows of the problem, each a party: its answers are the means, its parts the sums of all of theirs.
 
-    Gaussian noise of so many parties is drawn as the one Gaussian that its mean is. What :class:`Party` adds to a
+    Gaussian noise of so many parties is drawn as the one Gaussian that its mean is. What ``Party`` adds to a
     perturbed minimiser for where its search stopped, a ten-thousandth of the rest, is left out.
     """
 

@@ -38,7 +38,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """One set of axes. Names of series are those of :mod:`thresher.report.charts`, which gives each its colour."""
+    """One set of axes. Names of series are those of ``thresher.report.charts``, which gives each its colour."""
 
     title: str
     x: str

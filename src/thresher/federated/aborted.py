@@ -9,7 +9,7 @@ class Aborted(RuntimeError):  # noqa: N818  (what happened, not whose fault it i
     """A party or server died, hung, left, or said what it may not say.
 
     Nobody saw a sum without noise. Others may have seen the noisy one, so the round counts as spent; parties with
-    journals open the same one again (:mod:`thresher.federated.session`).
+    journals open the same one again (``thresher.federated.session``).
     """
 
 

@@ -1,7 +1,7 @@
 """Front doors for parties that cannot share rows: a list of data sets in, one model and its certificate out.
 
 All parties live in this process: a simulation, or, with a real back-end, a rehearsal. ``thresher federate`` runs each
-party on a machine of its own (:mod:`thresher.federated.session`).
+party on a machine of its own (``thresher.federated.session``).
 """
 
 from __future__ import annotations
@@ -161,11 +161,11 @@ class _FederatedClassifier(_FederatedModel, ClassifierModel):
 class FederatedSparseRegressor(_FederatedRegressor):
     """Sparse linear regression over the rows of several parties, as if one curator had them all.
 
-    Parameters are those of :class:`~thresher.SparseRegressor`, but for
+    Parameters are those of ``thresher.SparseRegressor``, but for
 
     algorithm : str or instance
         "dp-ight", "noisy-frank-wolfe", "mpc-out-p" (each party's own minimiser, averaged), or an instance from
-        :mod:`thresher.algorithms` that asks for noisy gradients or one minimiser.
+        ``thresher.algorithms`` that asks for noisy gradients or one minimiser.
     aggregation : "reference", "mpyc", "spu" or "skellam"
         How the parties add up. "reference" does it in this process; the others run the real protocol between processes
         on this machine.
@@ -206,7 +206,7 @@ class FederatedSparseRegressor(_FederatedRegressor):
 
 
 class FederatedSparseClassifier(_FederatedClassifier):
-    """Sparse logistic regression over the rows of several parties; see :class:`FederatedSparseRegressor`.
+    """Sparse logistic regression over the rows of several parties; see ``FederatedSparseRegressor``.
 
     ``classes`` are the labels, public; if they are not given they are read from the data, and the certificate says so.
     """
@@ -256,7 +256,7 @@ class _Dense(_FederatedModel):
 class FederatedERMClassifier(_Dense, _FederatedClassifier):
     """Logistic regression on all features over the rows of several parties: chapter 6 of the thesis, made sound.
 
-    Parameters are those of :class:`~thresher.ERMClassifier` with a ridge for a penalty, but for
+    Parameters are those of ``thresher.ERMClassifier`` with a ridge for a penalty, but for
 
     algorithm : str or instance
         "mpc-grad-p" (gradient descent with joint noise), "mpc-out-p" (the parties' own minimisers, averaged, with joint
@@ -266,7 +266,7 @@ class FederatedERMClassifier(_Dense, _FederatedClassifier):
         alone, m times more than needed. "rajkumar-agarwal" spends epsilon in every round: its certificate has the grade
         "printed" and no epsilon.
     aggregation : "reference", "mpyc", "spu" or "skellam"
-        As of :class:`FederatedSparseRegressor`.
+        As of ``FederatedSparseRegressor``.
     """
 
     def __init__(
@@ -300,7 +300,7 @@ class FederatedERMClassifier(_Dense, _FederatedClassifier):
 
 
 class FederatedERMRegressor(_Dense, _FederatedRegressor):
-    """Linear regression on all features over the rows of several parties; see :class:`FederatedERMClassifier`.
+    """Linear regression on all features over the rows of several parties; see ``FederatedERMClassifier``.
 
     ``target_bound``: the target is clipped to [-B, B], or to a pair (low, high). Required, and public.
     """

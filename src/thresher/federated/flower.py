@@ -8,9 +8,9 @@
 
 Each question is a message of type ``query.secure_sum``; a party's SuperNode starts a process for each, so what the
 party must remember, its secrets among it, is in the Flower context, in the SuperNode's memory on the party's machine.
-:mod:`~thresher.federated.flower_fit` makes whole fits of such sums.
+``thresher.federated.flower_fit`` makes whole fits of such sums.
 
-Who must be trusted beyond :mod:`~thresher.federated.secagg`: Flower hands the *code* of the ClientApp to the SuperNodes
+Who must be trusted beyond ``thresher.federated.secagg``: Flower hands the *code* of the ClientApp to the SuperNodes
 through the server. A server that may break the rules could send other code, so a party must review what it runs: start
 the SuperNode with ``--trusted-entities``, or trust whoever can start runs. Use TLS and SuperNode authentication, and
 start SuperLink with ``--disable-runtime-dependency-installation`` and everything with ``FLWR_TELEMETRY_ENABLED=0`` and
@@ -60,7 +60,7 @@ class Member:
     """What a party's own machine brings into secure sums; nothing of it comes from the server.
 
     ``answer`` turns a question into the party's vector, without noise, or raises to refuse it. It must count: a server
-    may ask as often as it likes, and every answer is a release (:mod:`thresher.federated.answering` counts on disk).
+    may ask as often as it likes, and every answer is a release (``thresher.federated.answering`` counts on disk).
     ``law`` is the least noise the party insists on: a question under a smaller variance is refused.
     """
 

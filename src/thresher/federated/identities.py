@@ -29,7 +29,7 @@ def sign(identity: bytes, statement: bytes) -> bytes:
 
 
 def check(public: bytes, signature: bytes, statement: bytes) -> None:
-    """Raise :class:`~thresher.federated.messages.BadMessage` unless the owner of ``public`` signed the statement."""
+    """Raise ``thresher.federated.messages.BadMessage`` unless the owner of ``public`` signed the statement."""
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, statement)
     except InvalidSignature:

@@ -1,4 +1,4 @@
-"""A party's half of a secure sum; :mod:`~thresher.federated.secagg` says what it is safe from."""
+"""A party's half of a secure sum; ``thresher.federated.secagg`` says what it is safe from."""
 
 from __future__ import annotations
 

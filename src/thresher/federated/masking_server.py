@@ -1,4 +1,4 @@
-"""The server's half of a secure sum; :mod:`~thresher.federated.secagg` says what it cannot learn."""
+"""The server's half of a secure sum; ``thresher.federated.secagg`` says what it cannot learn."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     magic 4 | version 1 | stage 1 | round 8 | sender 2 | entries 2 | entries of (party 2 | size 4 | content)
 
 Numbers are big-endian; entries are in increasing order of the party. What a content is depends on the stage and on
-whether the sender is the server; see :mod:`~thresher.federated.secagg`.
+whether the sender is the server; see ``thresher.federated.secagg``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Stage(IntEnum):
 
 
 class BadMessage(ValueError):  # noqa: N818  (the public name says what it is)
-    """Bytes that do not belong into this stage of this round, and the ``reason``, one of :data:`REASONS`."""
+    """Bytes that do not belong into this stage of this round, and the ``reason``, one of ``REASONS``."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"not a message for this stage of the secure sum: {reason}")
@@ -60,7 +60,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(data: bytes, stage: Stage, number: int) -> Message:
-    """The message of this stage of round ``number`` that ``data`` encodes; all else raises :class:`BadMessage`."""
+    """The message of this stage of round ``number`` that ``data`` encodes; all else raises ``BadMessage``."""
     if len(data) < HEADER.size or not data.startswith(MAGIC):
         raise BadMessage("malformed")
     _, version, found, round_number, sender, entries = HEADER.unpack_from(data)

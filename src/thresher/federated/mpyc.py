@@ -2,8 +2,8 @@
 
 Every party deals out its vector in Shamir shares, all toss joint coins for one noise, and the noisy sum is opened:
 fewer than half of the parties together learn nothing else, as long as all follow the protocol. It takes two steps.
-:meth:`MPyCParty.prepare` makes this party's share of the noisy sum; once every party has it on disk,
-:meth:`MPyCParty.open` reveals the sum. Whoever dies in between comes back and opens the same sharing: it is the same
+``MPyCParty.prepare`` makes this party's share of the noisy sum; once every party has it on disk,
+``MPyCParty.open`` reveals the sum. Whoever dies in between comes back and opens the same sharing: it is the same
 noise, hence no second release.
 """
 

@@ -59,7 +59,7 @@ class Party(CentralVault):
         return whole_steps(weight * theta, grid)
 
     def printed_part(self, theta: Floats, release: Release, clip: float, weight: float) -> Floats:
-        """What :meth:`gradient_part` gives, without a grid: for a release that promises nothing."""
+        """What ``gradient_part`` gives, without a grid: for a release that promises nothing."""
         engine = self._charge("printed gradient", release, clip, theta)
         mean = self._mean_gradient(engine, self._margins(engine, theta), self._limits(clip))
         return weight * self.problem.stacked(mean)

@@ -34,7 +34,7 @@ class Question:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Question:
-        """The question, with the types it must have; what the numbers may be is for :func:`check`."""
+        """The question, with the types it must have; what the numbers may be is for ``check``."""
         try:
             fields = json.loads(data)
             theta, ridge = fields["theta"], fields["ridge"]

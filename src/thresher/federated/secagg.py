@@ -11,7 +11,7 @@ Five stages, driven by the server, which carries all messages. To the parties (>
 The masks between two parties cancel in the sum. With a quorum of shares the server removes the rest: the masks of
 seeds, and the masks towards parties who left before they sent their vector. Keys live for one round.
 
-Who is safe from whom. A party trusts its own machine, the public identities, its :class:`Group`. The server and up to
+Who is safe from whom. A party trusts its own machine, the public identities, its ``Group``. The server and up to
 ``colluding`` parties may put together all they see, and may break the rules: send forged, old or differing messages,
 or none. They learn the sum of at least ``honest`` honest vectors, or nothing. For, whatever the others do:
 
@@ -19,11 +19,11 @@ or none. They learn the sum of at least ``honest`` honest vectors, or nothing. F
   quorum of shares, of which the colluding hold fewer;
 * an honest party gives shares once, of one kind for each party, for one list of survivors, which has a quorum and was
   signed by a quorum together with the keys; two lists, or both kinds of one party, need more honest parties than there
-  are (see :class:`Group`);
+  are (see ``Group``);
 * so any two honest survivors keep their common mask, and only the sum of all of them is free of masks.
 
 What is *not* promised: a right sum. A party may send any vector; it, or the server, can stop a round or spoil its sum.
-The sum itself is not private: vectors must bring their noise along (:mod:`~thresher.federated.skellam_aggregation`).
+The sum itself is not private: vectors must bring their noise along (``thresher.federated.skellam_aggregation``).
 The server sees who takes part and when; messages should travel over TLS, which also tells it who the senders are.
 """
 

@@ -47,7 +47,7 @@ class SPUAggregation:
 
     ``protocol="aby3"`` takes three servers, of which two must be honest, and is faster. ``python`` is the interpreter
     of SPU's environment, by default what the environment variable THRESHER_SPU_PYTHON names. After
-    :class:`~thresher.federated.aborted.Aborted` the servers are gone: make a new aggregation.
+    ``thresher.federated.aborted.Aborted`` the servers are gone: make a new aggregation.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """The federated vaults: the questions of a central vault, answered by parties that cannot share rows.
 
-Algorithms run on them unchanged. MPC Grad P is DP-GD over a :class:`JointVault`, federated DP-IGHT is DP-IGHT over it,
+Algorithms run on them unchanged. MPC Grad P is DP-GD over a ``JointVault``, federated DP-IGHT is DP-IGHT over it,
 and the baselines of the thesis' chapter 6 are the same algorithms where each party adds noise of its own.
 """
 

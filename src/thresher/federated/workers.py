@@ -41,7 +41,7 @@ class Worker:
             start_new_session=True,
         )
         self.killed = False
-        """Whether :meth:`kill` was called: there will be no more answers."""
+        """Whether ``kill`` was called: there will be no more answers."""
         self._pipe = ThreadPoolExecutor(1)  # a thread that may wait for a worker that hangs
         self._pipe.submit(self._write, config)
 
@@ -58,7 +58,7 @@ class Worker:
         return self._pipe.submit(self._round_trip, frame).result(timeout)
 
     def dismiss(self, frame: bytes, timeout: float) -> None:
-        """Sends a last frame, and waits for its end; if it does not come in time, :meth:`kill` is left."""
+        """Sends a last frame, and waits for its end; if it does not come in time, ``kill`` is left."""
         self._pipe.submit(self._write, frame)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout)

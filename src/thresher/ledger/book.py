@@ -65,7 +65,7 @@ class Account:
         return Allowance(self._total(analyst).epsilon(grant.delta)[0], grant.delta)
 
     def remaining(self, analyst: str | None) -> Allowance:
-        """The grant less what was spent. Composition is kinder than subtraction: see :meth:`affordable`."""
+        """The grant less what was spent. Composition is kinder than subtraction: see ``affordable``."""
         left = [
             Allowance(max(0.0, self._grant(who).epsilon - self.spent(who).epsilon), self._grant(who).delta)
             for who in self._payers(analyst)

@@ -30,7 +30,7 @@ UNITS = ("row", "person")
 
 @dataclass(frozen=True)
 class LedgerCheck:
-    """The outcome of :meth:`Ledger.verify`; true if no entry was changed, left out or put in."""
+    """The outcome of ``Ledger.verify``; true if no entry was changed, left out or put in."""
 
     ok: bool
     entries: int
@@ -118,7 +118,7 @@ class Ledger:
             return book.account(dataset).spent(analyst)
 
     def remaining(self, dataset: str, analyst: str | None = None) -> Allowance:
-        """The grant less what was spent; an analyst's, if there is one with less left. See :meth:`affordable`."""
+        """The grant less what was spent; an analyst's, if there is one with less left. See ``affordable``."""
         with self._reading() as book:
             return book.account(dataset).remaining(analyst or self.analyst)
 
@@ -151,6 +151,7 @@ class Ledger:
 
     @property
     def datasets(self) -> list[str]:
+        """The names of all accounts."""
         with self._reading() as book:
             return book.datasets
 

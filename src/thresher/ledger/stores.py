@@ -32,7 +32,7 @@ class Store(Protocol):
     """A place for entries."""
 
     def transaction(self, *, create: bool = False, reading: bool = False) -> Any:
-        """A context manager that yields a :data:`Run`; all of what it ran holds, or nothing."""
+        """A context manager that yields a ``Run``; all of what it ran holds, or nothing."""
 
     @property
     def address(self) -> str:

@@ -7,7 +7,7 @@
     server.close_round()                                  # and so on, until server.finished
     model = server.model()
 
-Who can do what to whom is said in :mod:`~thresher.local.client` (a hostile server) and :mod:`~thresher.local.server`
+Who can do what to whom is said in ``thresher.local.client`` (a hostile server) and ``thresher.local.server``
 (hostile people). Nothing here opens a connection; carry the JSON and the bytes as you like, over TLS.
 """
 

@@ -33,10 +33,13 @@ Floats = NDArray[np.float64]
 class Client:
     """One person, who answers one question, once.
 
+    A report that was lost on the way may be sent again as it is: the bytes are public once made, and the server counts
+    them once. A client cannot be pickled, copied or used in a forked process.
+
     Parameters
     ----------
     task : Task
-        What the survey states; read :meth:`Task.describe` first.
+        What the survey states; read ``Task.describe`` first.
     x, y
         The record: ``task.features`` numbers (None where features are public), and the target or class label. It may
         be wild, it is clipped; it may not hold NaN, and a person whose record is refused sends nothing, which may be
@@ -46,9 +49,6 @@ class Client:
     spent : path
         A file that says that this person has reported, made before the report is. Across restarts and processes there
         is then one report at most, even if the device fails in between. One file for each survey, or one for all.
-
-    A report that was lost on the way may be sent again as it is: the bytes are public once made, and the server counts
-    them once. A client cannot be pickled, copied or used in a forked process.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ class Server:
 
     ``Server(estimator, people, features)`` asks for gradients: ``people`` are expected in all rounds together, each
     with ``features`` numbers. ``Server(estimator, X=rows)`` asks the owner of each public row for a label. The
-    estimator is an unfitted :class:`~thresher.LocalSparseRegressor` or :class:`~thresher.LocalSparseClassifier`; it is
+    estimator is an unfitted ``thresher.LocalSparseRegressor`` or ``thresher.LocalSparseClassifier``; it is
     cloned. More or fewer people may come than were planned for, which changes nothing for privacy; the steps of the fit
     reckon with the planned number, so a survey that few answer should be planned anew. ``survey`` names it; by default
     at random, so that reports to one survey never count in another.
@@ -81,7 +81,7 @@ class Server:
         self.accepted = 0
         """Reports that count, in all rounds."""
         self.rejected: Counter[str] = Counter()
-        """Bytes that do not count, by reason (:data:`thresher.local.wire.REASONS`)."""
+        """Bytes that do not count, by reason (``thresher.local.wire.REASONS``)."""
         self._ids: set[bytes] = set()
         self._rounds: list[int] = []  # accepted in each round that is closed
         self._lock = threading.Lock()
@@ -99,6 +99,7 @@ class Server:
 
     @property
     def finished(self) -> bool:
+        """Whether every round is closed, so that there is a model."""
         return len(self._rounds) == self.task.rounds
 
     def question(self) -> Question:
@@ -183,7 +184,7 @@ class _Survey(Protocol):
     def close(self) -> None: ...
 
     def run(self, algorithm: Any) -> tuple[Floats, tuple[Answer, ...]]:
-        """The model and how it was answered, or :class:`_Pending`."""
+        """The model and how it was answered, or ``_Pending``."""
         ...
 
 

@@ -45,7 +45,7 @@ REASONS = ("malformed", "version", "task", "round", "range", "replayed", "unknow
 
 
 class BadReport(ValueError):  # noqa: N818  (the public name says what it is)
-    """Bytes that are no report to this task, and the ``reason``, one of :data:`REASONS`."""
+    """Bytes that are no report to this task, and the ``reason``, one of ``REASONS``."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"not a report to this task: {reason}")
@@ -71,7 +71,7 @@ def encode(report: Report, task: Task) -> bytes:
 
 
 def decode(data: bytes, task: Task) -> Report:
-    """The report that ``data`` encodes; any bytes that :func:`encode` would not have made raise :class:`BadReport`.
+    """The report that ``data`` encodes; any bytes that ``encode`` would not have made raise ``BadReport``.
 
     Whoever sends may lie about the record; the checks make sure that it is a lie some record could have told.
     """

@@ -115,7 +115,7 @@ def forecast(
     ``estimator`` holds the public facts: sparsity, bounds, budget, adjacency. ``epsilons`` and ``rows`` are swept one
     at a time, beside the estimator's epsilon and ``n_samples``. ``algorithms`` are names or instances; by default the
     estimator's own, or every private one if that is "auto". The non-private "ight" is always simulated as well. The law
-    of the tables, with ``signal`` the share of variance explained, is that of :class:`~thresher.planning.PlanningLaw`.
+    of the tables, with ``signal`` the share of variance explained, is that of ``thresher.planning.PlanningLaw``.
     """
     simulation = prepared(
         estimator, n_samples, n_features, signal=signal, algorithms=algorithms, draws=draws, random_state=random_state,

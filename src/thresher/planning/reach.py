@@ -65,8 +65,8 @@ def least(
 
     Each algorithm is tried at the value given, then at half or double of it until the error lies clearly on either
     side, and in between; larger tables than 25 million cells are not tried. All values share their draws.
-    ``measure`` names the error of a :class:`~thresher.planning.Prediction`; other arguments are those of
-    :func:`~thresher.planning.forecast`.
+    ``measure`` names the error of a ``thresher.planning.Prediction``; other arguments are those of
+    ``thresher.planning.forecast``.
     """
     if not 0 < error < 1:
         raise ValueError(f"error={error!r} must lie strictly between 0 and 1, which is the error of the zero model")

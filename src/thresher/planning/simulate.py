@@ -39,7 +39,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Run:
-    """How far one model was off; see :class:`~thresher.planning.Prediction`."""
+    """How far one model was off; see ``thresher.planning.Prediction``."""
 
     error: float
     direction: float

@@ -20,7 +20,7 @@ class Spread:
 
     The range reaches from the k-th smallest to the k-th largest of m draws. A further draw is equally likely to fall
     between any two of them, so it falls inside with a chance of at least 1 - 2k/(m + 1), whatever its law
-    (:func:`chance_of_one_run`).
+    (``chance_of_one_run``).
     """
 
     mean: float

@@ -49,7 +49,7 @@ def study(
     algorithms: Sequence[str],
     **settings: Any,
 ) -> Study:
-    """Simulate all of it; ``settings`` are those of :func:`~thresher.planning.forecast`."""
+    """Simulate all of it; ``settings`` are those of ``thresher.planning.forecast``."""
     found = forecast(estimator, n, d, epsilons=epsilons, rows=rows, algorithms=algorithms, **settings)
     opinion = verdict(found, n, estimator.epsilon)
     needs = remedies(estimator, n, d, opinion, **settings) if opinion.answer == "no" else ()

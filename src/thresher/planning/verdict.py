@@ -19,8 +19,8 @@ SURE = 2.0  # standard errors
 class Verdict:
     """From errors of numbers, and from errors in direction of classes.
 
-    ``yes``: the range of one run of some algorithm lies below :data:`USEFUL`. ``no``: the mean errors of all are no
-    better than the zero model's, or above :data:`USEFUL` by two standard errors. ``perhaps``: in between.
+    ``yes``: the range of one run of some algorithm lies below ``USEFUL``. ``no``: the mean errors of all are no
+    better than the zero model's, or above ``USEFUL`` by two standard errors. ``perhaps``: in between.
     """
 
     answer: Literal["yes", "perhaps", "no"]

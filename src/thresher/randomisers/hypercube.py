@@ -39,7 +39,7 @@ class Hypercube:
     chance (1 + v_j)/2. Of the 2^k sign vectors, k = ``sampled``, each that agrees with those signs at ``agreeing``
     places or more has chance e^epsilon/Z, any other 1/Z. Two chances differ by at most e^epsilon: pure epsilon-LDP,
     and reports are whole numbers, in which no low bits of the value can hide. (Above 62 coordinates, vectors of chance
-    below 2^-53 are drawn at that resolution.) The mean of a reported sign is m times the true one, m the :attr:`pull`,
+    below 2^-53 are drawn at that resolution.) The mean of a reported sign is m times the true one, m the ``pull``,
     so signs times d/(k m), 0 elsewhere, are unbiased.
 
     ``sampled=1`` is one random coordinate with randomised response; all d coordinates with a bare majority are Duchi,

@@ -27,14 +27,14 @@ class Sphere:
     v in the unit ball becomes a direction e = +-v/||v||, with the signs' chances (1 +- ||v||)/2. The report's direction
     u has density e^epsilon/Z (relative to uniform) on the cap <u, e> >= ``height`` and 1/Z off it, with Z = 1 + q
     (e^epsilon - 1) and q the cap's share of the sphere. Any two densities differ by at most e^epsilon, whatever v is:
-    pure epsilon-LDP. E[u] = m e with m the :attr:`pull`, so u/m is unbiased and of norm 1/m.
+    pure epsilon-LDP. E[u] = m e with m the ``pull``, so u/m is unbiased and of norm 1/m.
 
     ``height=0`` is the half-sphere of Duchi, Jordan and Wainwright (2018). The height that maximises m is PrivUnit
     (Bhowmick et al. 2018) with the parameters that make it the best of all unbiased epsilon-LDP reports in l2 error
     (Asi, Feldman and Talwar 2022); here with the exact law of the sphere in place of their Gaussian limit PrivUnitG.
 
     Reports are floating-point vectors, whose last bits depend on the value in ways no proof covers: put them on a
-    coarse grid before they leave a device, as :mod:`thresher.local` does.
+    coarse grid before they leave a device, as ``thresher.local`` does.
     """
 
     dimension: int

@@ -38,7 +38,7 @@ class JointRelease(Release):
 
     With sigma the law's standard deviation in steps, a step is sd_per_sensitivity * Delta_2 / sigma. Rounding moves
     each of two neighbours by half a step in each of the ``touched`` coordinates that one record can change, so they
-    are at most sigma / sd_per_sensitivity + sqrt(touched) steps apart: :attr:`shift`.
+    are at most sigma / sd_per_sensitivity + sqrt(touched) steps apart: ``shift``.
     """
 
     sd_per_sensitivity: float
@@ -106,7 +106,7 @@ class JointRelease(Release):
 
 @dataclass(frozen=True)
 class BinomialRelease(JointRelease):
-    """Noise of the dithered binomial law (:class:`thresher.dithered.DitheredBinomial`), one copy of it.
+    """Noise of the dithered binomial law (``thresher.dithered.DitheredBinomial``), one copy of it.
 
     Cost of a use: the law's Renyi curve at the shift, and what it loses to delta because its support is bounded
     (docs/federated.md).
@@ -135,7 +135,7 @@ class BinomialRelease(JointRelease):
 
 @dataclass(frozen=True)
 class SkellamRelease(JointRelease):
-    """Noise of the Skellam law (:class:`thresher.skellam.Skellam`), of which each party adds a share of its own.
+    """Noise of the Skellam law (``thresher.skellam.Skellam``), of which each party adds a share of its own.
 
     ``variance``, in squared grid steps, is that of the noise which honest parties who stay are sure to add. Cost of a
     use: the law's Renyi curve at the shift (Agarwal, Kairouz and Liu 2021).
@@ -184,14 +184,14 @@ class BinomialMinimiser(BinomialRelease):
 
 @dataclass(frozen=True)
 class SkellamGradient(SkellamRelease):
-    """As :class:`BinomialGradient`, with noise of which each party adds a share."""
+    """As ``BinomialGradient``, with noise of which each party adds a share."""
 
     question: ClassVar[str] = "gradient"
 
 
 @dataclass(frozen=True)
 class SkellamMinimiser(SkellamRelease):
-    """As :class:`BinomialMinimiser`, with noise of which each party adds a share."""
+    """As ``BinomialMinimiser``, with noise of which each party adds a share."""
 
     question: ClassVar[str] = "minimiser"
 

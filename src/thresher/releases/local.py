@@ -46,7 +46,7 @@ class _Report(Release):
 
 @dataclass(frozen=True)
 class SphereReport(_Report):
-    """A person's clipped gradient, pulling a random point of a sphere (:class:`~thresher.randomisers.Sphere`).
+    """A person's clipped gradient, pulling a random point of a sphere (``thresher.randomisers.Sphere``).
 
     The gradient lies in a ball of l2 radius clip = residual clip * row norm (erratum E-14).
     """
@@ -59,7 +59,7 @@ class SphereReport(_Report):
 
 @dataclass(frozen=True)
 class HypercubeReport(_Report):
-    """Signs of a few entries of a person's clipped gradient (:class:`~thresher.randomisers.Hypercube`).
+    """Signs of a few entries of a person's clipped gradient (``thresher.randomisers.Hypercube``).
 
     Entry j over its public bound K_j lies in [-clip, clip], clip the residual's.
     """
@@ -85,7 +85,7 @@ class LaplaceReport(_Report):
 
 @dataclass(frozen=True)
 class PiecewiseReport(_Report):
-    """A person's clipped label through :class:`~thresher.randomisers.Piecewise`: at most clip/tanh(epsilon/4)."""
+    """A person's clipped label through ``thresher.randomisers.Piecewise``: at most clip/tanh(epsilon/4)."""
 
     question: ClassVar[str] = "local labels"
     noise: ClassVar[str] = "piecewise"
@@ -97,7 +97,7 @@ class PiecewiseReport(_Report):
 
 @dataclass(frozen=True)
 class ClassReport(_Report):
-    """A person's class through randomised response (:class:`~thresher.randomisers.Classes`)."""
+    """A person's class through randomised response (``thresher.randomisers.Classes``)."""
 
     classes: int
     question: ClassVar[str] = "local labels"

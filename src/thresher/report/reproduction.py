@@ -112,7 +112,7 @@ def _effort(outcome: Outcome) -> str:
 
 
 def markdown(outcomes: Sequence[Outcome], told: str) -> str:
-    """The same, for the documentation; figures are where :func:`write_figures` puts them."""
+    """The same, for the documentation; figures are where ``write_figures`` puts them."""
     lines = ["# The papers, reproduced", "", READING, "", told, ""]
     for outcome in outcomes:
         experiment = outcome.experiment

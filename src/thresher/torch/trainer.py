@@ -40,12 +40,12 @@ class PrivateTrainer:
 
     ``loss(outputs, targets)`` is applied to every example by itself, as a batch of one. ``optimizer`` names an
     algorithm ("dp-sgd", "dp-srm", "dp-lssgd", ...) or is one (``thresher.algorithms.DPSGD(clip=0.5)``); what it leaves
-    open takes the rules of :mod:`thresher.torch.defaults`. The module is trained in the mode (train or eval) it is in,
+    open takes the rules of ``thresher.torch.defaults``. The module is trained in the mode (train or eval) it is in,
     from the parameters it has, which must not depend on the examples.
 
     ``virtual_batch`` is how many examples are worked on at a time at most. With ``checkpoint``, a file, a training
-    that was stopped goes on where it was (:mod:`thresher.torch.checkpoint`), saved every ``checkpoint_every`` rounds
-    (None: a hundredth of all). With ``ledger`` and ``dataset``, an account of a :class:`~thresher.Ledger` pays,
+    that was stopped goes on where it was (``thresher.torch.checkpoint``), saved every ``checkpoint_every`` rounds
+    (None: a hundredth of all). With ``ledger`` and ``dataset``, an account of a ``thresher.Ledger`` pays,
     once for a training however often it is stopped. ``random_state`` is for tests and research only.
     """
 

@@ -134,7 +134,7 @@ class Trials(Vault):
         """The rows to fit and the rows to score.
 
         Replace-one: a random subset of public size. Add-remove: each row draws its own part, so that nobody else's
-        depends on whether a row is there (see :mod:`thresher.vaults.voting`). Where people are the unit, all rows of a
+        depends on whether a row is there (see ``thresher.vaults.voting``). Where people are the unit, all rows of a
         person are in one part.
         """
         present = len(self._y) if self._owners is None else int(self._owners.max()) + 1

@@ -39,7 +39,7 @@ def to_signed(numbers: Words) -> NDArray[np.int64]:
 
 
 def folded(numbers: Words) -> Words:
-    """The same numbers, less than 8 above the modulus: all that :func:`product` asks for."""
+    """The same numbers, less than 8 above the modulus: all that ``product`` asks for."""
     return (numbers & np.uint64(MODULUS)) + (numbers >> np.uint64(61))
 
 
