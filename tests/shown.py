@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from thresher.cli import app
 
@@ -35,6 +36,24 @@ def run_examples(text, capsys):
         exec(code, names)  # noqa: S102
         out = capsys.readouterr().out
         assert not printed or out == printed
+    return names
+
+
+def follow(text, capsys):
+    """Do what a page says from top to bottom, as a reader would: its Python blocks and its thresher commands."""
+    names: dict[str, object] = {}
+    shown = re.findall(
+        r"^```(python|bash|sh)\n(.*?)^```\n(?:\n*```text\n(.*?)^```)?", text, flags=re.DOTALL | re.MULTILINE
+    )
+    for language, code, printed in shown:
+        if language == "python":
+            exec(code, names)  # noqa: S102
+            out = capsys.readouterr().out
+            assert not printed or out == printed
+            continue
+        for line in commands(f"```bash\n{code}```"):
+            ended = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
+            assert ended.exit_code == 0, f"{line}\n{ended.output}"
     return names
 
 

@@ -1,39 +1,49 @@
-"""The README's Python examples run as they stand, and its commands exist."""
+"""The README can be followed: its Python examples run, and its commands take a table to a certificate."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from shown import blocks, commands, problem_of
+from schema.messy import write_messy
+from shown import commands, follow, problem_of
+from thresher import Certificate
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
-def test_the_python_examples_run_and_find_the_two_features(tmp_path, monkeypatch):
+def section(title):
+    """The part of the README under a heading."""
+    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_the_first_model_is_private_and_finds_the_two_features(tmp_path, monkeypatch, capsys):
+    """No seed is set for the noise; the signal of either feature is more than 50 standard errors."""
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for block in blocks(README, "python"):
-        exec(block, names)  # noqa: S102
-    model = names["model"]
+    model = follow(section("A first private model"), capsys)["model"]
     assert {3, 7} <= set(model.support_)
     assert (model.certificate_.epsilon, model.certificate_.grade) == (1.0, "proved")
-    assert model.intervals().shape == (len(model.support_), 2)
-    assert (tmp_path / "model.json").exists()
-    assert np.abs(names["dense"].coef_[0, :2] - [3, -2]).max() < 0.9  # the largest error in 20 runs was .45
-    for name in ("local", "public"):  # the largest error of a coefficient in 30 runs of each was .09
-        assert np.abs(names[name].coef_[[3, 7]] - [0.8, -0.6]).max() < 0.2
-    assert set(names["joint"].support_) == {3, 7}
-    assert names["visits"].certificate_.unit == "person"
-    search, ledger = names["search"], names["ledger"]
-    assert round(search.plan(10_000, 500).settings["trial_epsilon"], 1) == 2.5
-    assert search.best_estimator_.certificate_.epsilon == 4.0
-    assert round(ledger.spent("patients").epsilon, 3) == 1.0
-    assert ledger.verify().ok
-    assert names["joint"].certificate_.verify()
-    assert (round(names["result"].epsilon_lower, 1), names["result"].violated) == (1.8, False)
+    assert Certificate.read("model.json").verify()
+
+
+def test_a_table_of_ones_own_gets_from_nothing_to_a_certificate(tmp_path, monkeypatch, capsys):
+    """The commands as they stand, with a table as messy as they come; the draft is used as it is, so the certificate
+    says on what it rests."""
+    monkeypatch.chdir(tmp_path)
+    write_messy("patients.csv", 5_000)
+    write_messy("new_patients.csv", 50, seed=1)
+    follow(section("Your own table"), capsys)
+    certificate = Certificate.read("model.json")
+    assert certificate.grade == "conditional"
+    assert "read from the data" in certificate.assumptions[0]
+    assert len(Path("predictions.csv").read_text().splitlines()) == 1 + 51
+
+
+def test_the_first_model_takes_ten_lines():
+    code = section("A first private model").split("```python\n")[1].split("```")[0]
+    statements = [line for line in code.splitlines() if line and not line.startswith(" ")]
+    assert len(statements) <= 10
 
 
 @pytest.mark.parametrize("line", commands(README))

@@ -20,14 +20,16 @@ __all__ = ["RAW_TABLES", "write_table"]
 Rows = tuple[list[str], Iterable[Any]]
 
 
-def write_table(name: str, path: str | Path, *, test: bool = False, folder: str | Path | None = None) -> None:
+def write_table(
+    name: str, path: str | Path, *, test: bool = False, folder: str | Path | None = None, download: bool = False
+) -> None:
     """Write the training (or test) rows of "adult" or "diabetes130" as a .csv file with the fields of the original.
 
     Files are looked for as by ``load``.
     """
     if name not in RAW_TABLES:
         raise ValueError(f"name={name!r} must be one of {', '.join(map(repr, RAW_TABLES))}")
-    header, rows = RAW_TABLES[name](files_of(name, folder), test)
+    header, rows = RAW_TABLES[name](files_of(name, folder, download), test)
     with Path(path).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(header)
