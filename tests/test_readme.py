@@ -19,7 +19,7 @@ def section(title):
 
 
 def test_the_first_model_is_private_and_finds_the_two_features(tmp_path, monkeypatch, capsys):
-    """No seed is set for the noise; the signal of either feature is more than 50 standard errors."""
+    """No seed is set for the noise; either coefficient is more than 25 standard errors away from zero in 10 runs."""
     monkeypatch.chdir(tmp_path)
     model = follow(section("A first private model"), capsys)["model"]
     assert {3, 7} <= set(model.support_)
