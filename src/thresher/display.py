@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
@@ -27,8 +26,6 @@ __all__ = [
 ]  # fmt: skip
 
 out = Console(highlight=False, soft_wrap=True)
-
-MOST_SHOWN = 50  # coefficients of a class; all are in the model file
 
 
 def show_plans(plans: list[Plan]) -> None:
@@ -63,41 +60,14 @@ def show_outlook(problem: Problem, budget: Budget) -> None:
 
 
 def show_coefficients(model: Any, truth: Any = None) -> None:
-    names = getattr(model, "feature_names_in_", None)
-    coefficients = np.atleast_2d(model.coef_)
-    many = len(coefficients) > 1
-    known = model.uncertainty_ is not None
-    grid = Grid(
-        *(["class"] if many else []), "feature", "coefficient", *(["90 % interval", "stability"] if known else []),
-        *(["truth"] if truth is not None else []),
-    )  # fmt: skip
-    for k, row in enumerate(coefficients):
-        label = [str(model.classes_[k])] if many else []
-        order = sorted(np.flatnonzero(row), key=lambda j: -abs(row[j]))
-        for j in order[:MOST_SHOWN]:
-            name = str(j) if names is None else str(names[j])
-            sure = _sure(model, k, int(j)) if known else []
-            grid.add_row(*label, name, f"{row[j]:+.4g}", *sure, *([f"{truth[j]:+.4g}"] if truth is not None else []))
-        if len(order) > MOST_SHOWN:
-            grid.add_row(*label, f"... and {len(order) - MOST_SHOWN} more", "")
-        grid.add_row(*label, "(intercept)", f"{np.ravel(model.intercept_)[k]:+.4g}")
+    summary = model.summary()
+    grid = Grid(*summary.columns, *(["truth"] if truth is not None else []))
+    for position, cells in summary.lines():
+        true = [f"{truth[position]:+.4g}"] if truth is not None and position is not None else []
+        grid.add_row(*map(escape, cells), *true)
     out.print(grid)
-    counted = model.certificate_.counted
-    if known:
-        out.print(
-            f"Stability: the chance that a fresh run on fresh {counted} keeps the feature, if it is as strong as found."
-        )
-    if not len(model.support_):
-        out.print("No feature stood out of the noise: the zero model.", end=" ")
-        out.print(f"More {counted}, a larger epsilon or tighter bounds help.")
-
-
-def _sure(model: Any, k: int, j: int) -> list[str]:
-    """The interval and the stability of feature j in class k."""
-    at = int(np.searchsorted(model.support_, j))
-    low, high = np.reshape(model.intervals(0.9), (-1, len(model.support_), 2))[k, at]
-    stability = np.atleast_2d(model.uncertainty_.stability)[k, at]
-    return [f"{low:+.4g} to {high:+.4g}", f"{stability:.0%}"]
+    for sentence in summary.reading:
+        out.print(sentence, markup=False)
 
 
 def show_certificate(certificate: Certificate) -> None:

@@ -22,6 +22,7 @@ from thresher.measurements import LINEAR, Measurement
 from thresher.partitions import at_work, is_dask, lazily
 from thresher.penalties import NO_PENALTY, Penalty
 from thresher.plan import Plan, Problem
+from thresher.summary import Summary, summary_of
 from thresher.tables import numeric_target, reject_text
 from thresher.uncertainty import Uncertainty
 
@@ -108,6 +109,12 @@ class LinearModel(PrivateFit):
         check_writable(Path(path), "path")
         Path(path).write_text(model_page(self), encoding="utf-8")
 
+    def summary(self, level: float = 0.9) -> Summary:
+        """Coefficients with intervals at ``level`` and stability, and what they cost: a table to print, or to show in a
+        notebook. Computed from what was released anyway: free of charge."""
+        check_is_fitted(self, "certificate_")
+        return summary_of(self, level, self._why_no_intervals())
+
     def intervals(self, level: float = 0.9) -> Floats:
         """(low, high) for each of ``support_``, one row per class if there are several: privacy noise and sampling.
 
@@ -115,14 +122,19 @@ class LinearModel(PrivateFit):
         """
         check_is_fitted(self, "certificate_")
         if self.uncertainty_ is None:
-            raise ValueError(
-                "intervals: the file of this model was written by a version that kept no standard errors; fit it again"
-                if self.algorithm_ in WITH_UNCERTAINTY
-                else f"intervals: the answers that algorithm={self.algorithm_!r} releases do not tell how far its "
-                f"coefficients may be off; those of {' and '.join(map(repr, WITH_UNCERTAINTY))} do"
-            )
+            raise ValueError(f"intervals: {self._why_no_intervals()}")
         values = self._coefficients()[:, self.support_]
         return self.uncertainty_.intervals(values[0] if len(values) == 1 else values, level)
+
+    def _why_no_intervals(self) -> str | None:
+        if self.uncertainty_ is not None:
+            return None
+        if self.algorithm_ in WITH_UNCERTAINTY:
+            return "the file of this model was written by a version that kept no standard errors; fit it again"
+        return (
+            f"the answers that algorithm={self.algorithm_!r} releases do not tell how far its coefficients may be off; "
+            f"those of {' and '.join(map(repr, WITH_UNCERTAINTY))} do"
+        )
 
     def _publish(self, published: dict[str, Any]) -> None:
         """Of standard errors, those of the support."""
