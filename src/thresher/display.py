@@ -18,7 +18,7 @@ from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan, Problem
 from thresher.releases import Release
 from thresher.report.reproduction import Outcome
-from thresher.report.words import UNITS, between, short
+from thresher.report.words import UNITS, between, short, told
 
 __all__ = [
     "out", "show_accounts", "show_certificate", "show_coefficients", "show_experiments", "show_findings",
@@ -95,7 +95,7 @@ def show_certificate(certificate: Certificate) -> None:
         grid.add_row("released", f"{count} x {kind} {scale} for sensitivity {sensitivity}")
     for name in ("feature", "row", "target", "gradient"):
         if certificate.bounds.get(name) is not None:
-            grid.add_row(f"{name} bound", str(certificate.bounds[name]))
+            grid.add_row(f"{name} bound", told(certificate.bounds[name]))
     for assumption in certificate.assumptions:
         grid.add_row("assuming", assumption)
     for note in certificate.notes:

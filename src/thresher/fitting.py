@@ -190,6 +190,10 @@ class PrivateFit(BaseEstimator):
         _, y = check_X_y(rows, y, accept_sparse=True, ensure_min_samples=2, estimator=self)
         return parts, y
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        with np.printoptions(threshold=6):  # a bound for each column is not for reading
+            return super().__repr__(N_CHAR_MAX)  # type: ignore[no-any-return]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
