@@ -13,10 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import validate_data
 
-from thresher.budget import Adjacency, Budget, PrivacyWarning
+from thresher.algorithms import REGISTRY
+from thresher.budget import Adjacency, Budget
 from thresher.certificate import certify
 from thresher.clipping import Bounds
 from thresher.ledger import reserved
+from thresher.outlook import noise_over_largest_signal
 from thresher.owners import numbered
 from thresher.partitions import Collection, Partitions, stand_in
 from thresher.plan import Plan, Problem, Unit
@@ -25,6 +27,7 @@ from thresher.randomness import NoiseSource
 from thresher.tables import reject_text, without_counts, without_values
 from thresher.vaults import CentralVault
 from thresher.vaults.rows import check_samplers
+from thresher.warnings import LargeDelta, NoiseDrowns, PrintedNoise, PrivacyOff, ThresherWarning
 
 __all__ = ["PrivateFit", "warn_about"]
 
@@ -201,25 +204,37 @@ class PrivateFit(BaseEstimator):
 
 
 def warn_about(plan: Plan) -> None:
-    """Say loudly where a plan protects less than its numbers suggest."""
-    budget, n = plan.budget, plan.problem.n
+    """Say loudly where a plan protects less than its numbers suggest, and where it cannot find anything."""
+    budget, n, counted = plan.budget, plan.problem.n, plan.problem.counted
     if not budget.private:
-        warnings.warn(
-            "epsilon is infinite: privacy is OFF, the model may reveal single rows; never publish it",
-            PrivacyWarning,
-            stacklevel=4,
+        _warn(
+            PrivacyOff,
+            f"epsilon={budget.epsilon:g}: privacy is OFF, the model may reveal single {counted}; never publish it, and "
+            "give a finite epsilon for one that you will",
         )
-    elif plan.calibration == "printed":
-        warnings.warn(
+        return
+    if plan.calibration == "printed":
+        _warn(
+            PrintedNoise,
             f"calibration='printed': the noise printed in the paper costs epsilon={plan.epsilon:.4g} where "
             f"{budget.epsilon:g} is claimed; it is for reproduction only, use calibration='proved'",
-            PrivacyWarning,
-            stacklevel=4,
         )
-    if budget.private and budget.delta >= 1 / n:
-        warnings.warn(
-            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some {plan.problem.counted} in "
-            "the clear (erratum E-4); use delta=None for 1/n^2",
-            PrivacyWarning,
-            stacklevel=4,
+    if budget.delta >= 1 / n:
+        _warn(
+            LargeDelta,
+            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some {counted} in the clear "
+            "(erratum E-4); use delta=None for 1/n^2",
         )
+    if plan.trust == "central" and plan.algorithm in REGISTRY:
+        least = noise_over_largest_signal(plan.problem, budget)
+        if least > 1:
+            _warn(
+                NoiseDrowns,
+                f"epsilon={budget.epsilon:g}, sparsity={plan.problem.sparsity} with {n} {counted}: even a feature that "
+                f"decides the target alone drowns, the noise is {least:.2g} times its signal; bring more {counted}, a "
+                "larger epsilon, a smaller sparsity or tighter bounds (thresher plan tells what is enough)",
+            )
+
+
+def _warn(kind: type[ThresherWarning], message: str) -> None:
+    warnings.warn(message, kind, stacklevel=5)  # where fit was called

@@ -11,7 +11,8 @@ from typing import Any
 
 import typer
 
-from thresher.budget import BudgetExceeded, PrivacyWarning
+from thresher.budget import BudgetExceeded
+from thresher.warnings import ThresherWarning
 
 __all__ = ["check_folder", "guarded"]
 
@@ -20,7 +21,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def command(*args: Any, **kwargs: Any) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", PrivacyWarning)
+            warnings.simplefilter("always", ThresherWarning)
             warnings.showwarning = _one_line_warning  # type: ignore[assignment]
             try:
                 function(*args, **kwargs)

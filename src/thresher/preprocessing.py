@@ -21,6 +21,7 @@ from thresher.plan import Plan, Problem
 from thresher.releases import GumbelQuantile
 from thresher.tables import reject_text
 from thresher.vaults import CentralVault
+from thresher.warnings import WideRanges
 
 __all__ = ["PrivateScaler"]
 
@@ -177,9 +178,11 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
         tail = min(low, 1 - high) * plan.problem.n
         if plan.settings["rank_error"] > tail * (1 + 1e-9):  # the default tail is this very number, give or take an ulp
             warnings.warn(
-                f"the ends of a column's range may be off by {plan.settings['rank_error']:.0f} {counted}, and only "
-                f"{tail:.0f} lie outside: ranges may come out as wide as feature_bound. Use a larger epsilon, fewer "
-                "columns, or quantiles closer to 0.5 such as (0.25, 0.75)",
+                f"epsilon={self.epsilon:g}, quantiles=({low:.3g}, {high:.3g}): the ends of a column's range may be off "
+                f"by {plan.settings['rank_error']:.0f} {counted}, and only {tail:.0f} lie outside, so that ranges may "
+                "come out as wide as feature_bound; use a larger epsilon, fewer columns, or quantiles closer to 0.5 "
+                "such as (0.25, 0.75)",
+                WideRanges,
                 stacklevel=2,
             )
         return self._fit(X, np.zeros(X.shape[0]), (), owners)

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from thresher.budget import Budget, PrivacyWarning
+from thresher.budget import Budget
 from thresher.certificate import Certificate
 from thresher.ledger.book import FORMAT, Allowance, Book, Entry
 from thresher.ledger.chain import START, Key
@@ -22,6 +22,7 @@ from thresher.ledger.errors import LedgerError
 from thresher.ledger.fingerprint import sketch_of
 from thresher.ledger.stores import Run, store_of
 from thresher.plan import Plan
+from thresher.warnings import Unsettled
 
 __all__ = ["Ledger", "LedgerCheck", "Reservation", "reserved"]
 
@@ -280,8 +281,9 @@ class Reservation:
             self.ledger.commit(self.account["entry"], told)
         except (LedgerError, OSError) as error:  # what was paid for must not be lost
             warnings.warn(
-                f"the ledger could not be told that the fit is done ({error}); its cost stays reserved, and counted",
-                PrivacyWarning,
+                f"ledger: it could not be told that the fit is done ({error}); its cost stays reserved and counts, so "
+                "do not fit again for its sake",
+                Unsettled,
                 stacklevel=5,
             )
         return told
