@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import validate_data
 
+from thresher import logs
 from thresher.algorithms import REGISTRY
 from thresher.budget import Adjacency, Budget
 from thresher.certificate import certify
@@ -73,7 +74,9 @@ class PrivateFit(BaseEstimator):
 
         For a fit with ``groups``, ``n_samples`` is the number of people.
         """
-        return self._plan(n_samples, n_features, self._outputs_declared())
+        plan = self._plan(n_samples, n_features, self._outputs_declared())
+        logs.planned(plan)
+        return plan
 
     def _plan(self, n_samples: int, n_features: int, outputs: int, unit: Unit = "row") -> Plan:
         problem = replace(self._problem(n_samples, n_features, outputs), unit=unit)
@@ -117,6 +120,7 @@ class PrivateFit(BaseEstimator):
             )
         if self.random_state is not None:
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
+        logs.planned(plan)
         warn_about(plan)
         noise = NoiseSource(self.random_state, hardened=self.hardened)
         check_samplers(plan, self.hardened)
@@ -166,22 +170,22 @@ class PrivateFit(BaseEstimator):
     def _target_range(self) -> tuple[float, float] | None:
         return None
 
-    def _checked(self, X: Any, *y: Any, **requirements: Any) -> Any:
-        """scikit-learn's validation, its messages without the values they would print."""
+    def _checked(self, X: Any, *y: Any, counts: bool = True, **requirements: Any) -> Any:
+        """scikit-learn's validation, its messages without the values they would print, and without ``counts`` of rows
+        where these are not public."""
         try:
             if isinstance(X, Collection):
                 return self._checked_on_workers(X, *y)
             return validate_data(self, X, *y, dtype=self._dtypes, **requirements)
         except ValueError as error:
-            raise ValueError(without_values(str(error))) from None
+            message = without_values(str(error))
+            raise ValueError(message if counts else without_counts(message)) from None
 
-    def _checked_pair(self, X: Any, y: Any, groups: Any) -> tuple[Any, Any]:
-        """Rows and targets; with ``groups`` how many rows there are is private, and no message tells it."""
+    def _checked_to_fit(self, X: Any, *y: Any, groups: Any) -> Any:
+        """Rows, and targets if there are any. With ``groups``, or ``n_public``, how many rows there are is private."""
         reject_text(X)
-        try:
-            return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)  # type: ignore[no-any-return]
-        except ValueError as error:
-            raise ValueError(str(error) if groups is None else without_counts(str(error))) from None
+        counts = groups is None and self.n_public is None
+        return self._checked(X, *y, counts=counts, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
 
     def _checked_on_workers(self, X: Collection, y: Any) -> tuple[Partitions, Any]:
         """The same for rows that stay on Dask workers: their columns and targets here, their cells there."""

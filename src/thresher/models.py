@@ -16,6 +16,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from thresher import logs
 from thresher.algorithms import resolve
 from thresher.fitting import PrivateFit
 from thresher.measurements import LINEAR, Measurement
@@ -99,6 +100,7 @@ class LinearModel(PrivateFit):
             "uncertainty": None if self.uncertainty_ is None else self.uncertainty_.to_dict(),
         }
         Path(path).write_text(json.dumps(model, indent=2, allow_nan=False, default=_plain) + "\n")
+        logs.saved(path)
 
     def report(self, path: str | Path) -> None:
         """Write an HTML page about the model and its privacy: plots, tables, the certificate. Needs no data."""
@@ -164,7 +166,7 @@ class LinearModel(PrivateFit):
                 f"{name} is not supported by {type(self).__name__}.fit: a weighted row would have another sensitivity "
                 "than the one that is paid for; drop the argument"
             )
-        return self._checked_pair(X, y, groups)
+        return self._checked_to_fit(X, y, groups=groups)  # type: ignore[no-any-return]
 
     def _margins(self, X: Any) -> Floats:
         check_is_fitted(self, "certificate_")

@@ -168,12 +168,11 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
 
         ``groups`` holds the id of each row's person, if some have several rows.
         """
-        reject_text(X)
-        X = self._checked(X, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
+        X = self._checked_to_fit(X, groups=groups)
         self._refuse_to_densify(X)
         owners = self._owners(groups, X.shape[0])
         n, counted = (X.shape[0], "rows") if owners is None else (int(owners.max()) + 1, "people")
-        plan = self.plan(n if self.n_public is None else self.n_public, X.shape[1])
+        plan = self._plan(n if self.n_public is None else self.n_public, X.shape[1], 1)
         low, high = plan.settings["quantiles"]
         tail = min(low, 1 - high) * plan.problem.n
         if plan.settings["rank_error"] > tail * (1 + 1e-9):  # the default tail is this very number, give or take an ulp

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from thresher import logs
 from thresher.budget import Budget
 from thresher.certificate import Certificate
 from thresher.ledger.book import FORMAT, Allowance, Book, Entry
@@ -202,6 +203,7 @@ class Ledger:
             return [spending] if known else [{"kind": "rows", "dataset": dataset, "sketch": list(sketch)}, spending]
 
         digest = self._write(bodies)
+        logs.reserved(str(spending["id"]))
         return Reservation(self, {"dataset": dataset, "entry": str(spending["id"]), "hash": digest})
 
     def resume(self, account: dict[str, str]) -> Reservation:
@@ -216,6 +218,7 @@ class Ledger:
         """Note that the fit of a reservation is done. Its cost was counted before and stays the same."""
         body = {"kind": "commit", "id": entry, "certificate": _digest(certificate)}
         self._write(lambda book: [] if book.is_committed(entry) else [body])
+        logs.settled(entry)
 
     # -- entries ------------------------------------------------------------------------------------------------
 

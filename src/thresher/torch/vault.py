@@ -15,7 +15,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import Release, SampledRelease
 from thresher.torch.examples import Examples, placed
 from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_flat, trainable
-from thresher.vaults.vault import Vault
+from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["ModuleVault"]
 
@@ -40,7 +40,7 @@ class ModuleVault(Vault):
         gradients: PerExample,
         plan: Plan,
         noise: NoiseSource,
-        watch: Callable[[], None] = lambda: None,
+        watch: Callable[[], None] = nobody,
         virtual_batch: int | None = None,
     ) -> None:
         super().__init__(plan, noise, watch)
