@@ -29,7 +29,7 @@ from thresher.display import (
 from thresher.estimators import SparseRegressor
 from thresher.federated.commands import federate
 from thresher.folders import tables_of
-from thresher.guarded import check_folder, guarded
+from thresher.guarded import check_folder, guarded, log_to_stderr
 from thresher.ledger import Ledger
 from thresher.ledger.commands import ledger
 from thresher.loading import load_model
@@ -78,11 +78,24 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            show_default=False,
+            help="Log the steps of a fit to standard error; -vv: each release and answer as well.",
+        ),
+    ] = 0,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Options of thresher itself."""
+    if verbose:
+        context.call_on_close(log_to_stderr(verbose))
 
 
 @command

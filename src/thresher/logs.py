@@ -49,7 +49,7 @@ def opened(plan: Plan) -> None:
 
 
 def answered(release: Release, so_far: int) -> None:
-    _vault.debug("answered a %s, %d questions so far", release.question, so_far)
+    _vault.debug("answer %d: %s", so_far, release.question)
 
 
 def reserved(entry: str) -> None:
