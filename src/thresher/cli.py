@@ -23,8 +23,10 @@ from thresher.display import (
     show_coefficients,
     show_experiments,
     show_findings,
+    show_json,
     show_outcome,
     show_plans,
+    silent,
 )
 from thresher.estimators import SparseRegressor
 from thresher.federated.commands import federate
@@ -51,7 +53,7 @@ from thresher.options import (
     TaskOption,
     estimator_for,
 )
-from thresher.planning.commands import plan
+from thresher.planning.commands import plan, record_of
 from thresher.report.page import check_writable
 from thresher.tables import Table, labels, read_table
 
@@ -175,8 +177,13 @@ def predict(
     model: Annotated[Path, typer.Argument(help="A model written by thresher fit.")],
     data: Data,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write; default: standard output.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Predict every row of DATA. Extra columns (the target, say) are ignored if the columns have names."""
+    """Predict every row of DATA. Extra columns (the target, say) are ignored if the columns have names.
+
+    With --json standard output gets a list with an object per row; with --out the file is CSV, and standard output gets
+    its name and how many rows it has.
+    """
     if out_path is not None:
         check_folder(out_path)
     fitted = load_model(model)
@@ -184,10 +191,12 @@ def predict(
     first = _predictions(fitted, next(tables))  # what cannot be predicted leaves no file
     predictions = itertools.chain([first], (_predictions(fitted, table) for table in tables))
     if out_path is None:
-        _write_csv(sys.stdout, predictions)
-    else:
-        with out_path.open("w", newline="") as file:
-            _write_csv(file, predictions)
+        (_write_json if as_json else _write_csv)(sys.stdout, predictions)
+        return
+    with out_path.open("w", newline="") as file:
+        rows = _write_csv(file, predictions)
+    if as_json:
+        show_json({"out": str(out_path), "rows": rows})
 
 
 command(plan)
@@ -204,7 +213,7 @@ def verify(
     opinion = certificate.second_opinion()
     if as_json:
         record = {"ok": check.ok, "epsilon": check.epsilon, "method": check.method, "problems": check.problems}
-        typer.echo(json.dumps({**record, "dp_accounting_epsilon": opinion}, indent=2))
+        show_json({**record, "dp_accounting_epsilon": opinion})
     else:
         show_certificate(certificate)
         out.print(f"Recomputed: epsilon {check.epsilon:.6g} at delta {certificate.delta:g} by {check.method}.")
@@ -251,7 +260,7 @@ def audit(
         memberships = membership_examples(**settings) if name == "all" else None
         report.write_text(audit_page(findings, confidence, memberships))
     if as_json:
-        typer.echo(json.dumps([{"kind": f.case.kind, **f.result.to_dict()} for f in findings], indent=2))
+        show_json([{"kind": f.case.kind, **f.result.to_dict()} for f in findings])
     else:
         show_findings(findings, confidence)
         if report is not None:
@@ -270,6 +279,7 @@ def reproduce(
         "reproduction"
     ),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    as_json: AsJson = False,
 ) -> None:
     """The tables and figures of the papers: what they print, what the printed formulas give, what sound noise gives.
 
@@ -281,7 +291,12 @@ def reproduce(
     from thresher.experiments import find_experiments
 
     if names == ["list"]:
-        show_experiments(find_experiments([]))
+        known = find_experiments([])
+        if as_json:
+            kept = ("name", "title", "source", "needs", "extra")
+            show_json([{name: getattr(each, name) for name in kept} for each in known])
+        else:
+            show_experiments(known)
         return
     from thresher.experiments.reproduce import reproduce
 
@@ -290,8 +305,11 @@ def reproduce(
         raise ValueError(f"--out={str(out_path)!r} is a file; give a folder")
     out_path.mkdir(parents=True, exist_ok=True)
     check_writable(out_path / "index.html")
-    reproduce(experiments, out_path, quick=quick, jobs=jobs, verbose=1, tell=show_outcome)
-    out.print(f"Written to {out_path / 'index.html'}.")
+    with silent(as_json):
+        outcomes = reproduce(experiments, out_path, quick=quick, jobs=jobs, verbose=1, tell=show_outcome)
+        out.print(f"Written to {out_path / 'index.html'}.")
+    if as_json:
+        show_json([outcome.to_dict() for outcome in outcomes])
 
 
 @command
@@ -299,19 +317,32 @@ def demo(
     epsilon: Epsilon = 2.0,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to keep the fitted model.")] = None,
     report: Report = None,
+    as_json: AsJson = False,
 ) -> None:
     """The main job on synthetic data: plan, fit, coefficients, certificate."""
     if out_path is not None:
         check_folder(out_path)
     if report is not None:
         check_writable(report)
+    with silent(as_json):
+        record = _demo(epsilon, out_path, report)
+    if as_json:
+        show_json(record)
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------
+
+
+def _demo(epsilon: float, out_path: Path | None, report: Path | None) -> dict[str, Any]:
+    """Shows everything, and returns it."""
     law = dpsl_kt_law(n=10_000, d=500, s=10)
     X, y, theta = law.draw(seed=0)
     bound = round(3 * law.target_deviation, 1)
     out.print(f"A synthetic table: {law.n} rows, {law.d} columns, {law.s} of which matter.\n")
     model = SparseRegressor(sparsity=law.s, epsilon=epsilon, feature_bound=1.0, target_bound=bound)
     out.print("1. The plan: made before any row is read, from public facts alone.")
-    show_plans([model.plan(law.n, law.d)])
+    plan = model.plan(law.n, law.d)
+    show_plans([plan])
     out.print("2. The fit.")
     model.fit(X, y)
     show_coefficients(model, truth=theta)
@@ -328,9 +359,11 @@ def demo(
     if report is not None:
         model.report(report)
         out.print(f"A page about the model, to read and to print: {report}")
-
-
-# -- helpers ----------------------------------------------------------------------------------------------------
+    return {
+        "plan": record_of(plan), "summary": model.summary().to_dict(), "true_features_found": found,
+        "relative_error": float(error), "certificate": json.loads(model.certificate_.to_json()),
+        "verified_epsilon": check.epsilon,
+    }  # fmt: skip
 
 
 def _ledger(url: str | None, analyst: str | None) -> Ledger | None:
@@ -359,12 +392,25 @@ def _predictions(model: Any, table: Table) -> dict[str, Any]:
     return {"prediction": model.predict(X)}
 
 
-def _write_csv(file: TextIO, pieces: Iterable[dict[str, Any]]) -> None:
-    writer = csv.writer(file)
+def _write_csv(file: TextIO, pieces: Iterable[dict[str, Any]]) -> int:
+    """How many rows were written."""
+    writer, rows = csv.writer(file), 0
     for at, columns in enumerate(pieces):
         if at == 0:
             writer.writerow(columns)
         writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        rows += len(columns["prediction"])
+    return rows
+
+
+def _write_json(file: TextIO, pieces: Iterable[dict[str, Any]]) -> None:
+    """A list with an object per row, one per line, written as they come."""
+    before = "[\n"
+    for columns in pieces:
+        for values in zip(*(column.tolist() for column in columns.values()), strict=True):
+            file.write(before + json.dumps(dict(zip(columns, values, strict=True))))
+            before = ",\n"
+    file.write("\n]\n")
 
 
 def main() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
@@ -22,10 +26,33 @@ from thresher.report.words import UNITS, between, short, told
 
 __all__ = [
     "out", "show_accounts", "show_certificate", "show_coefficients", "show_experiments", "show_findings",
-    "show_history", "show_outcome", "show_plans",
+    "show_history", "show_json", "show_outcome", "show_plans", "silent",
 ]  # fmt: skip
 
 out = Console(highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def silent(wanted: bool) -> Iterator[None]:
+    """Show nothing, for a command that prints JSON instead."""
+    out.quiet = wanted
+    try:
+        yield
+    finally:
+        out.quiet = False
+
+
+def show_json(record: Any) -> None:
+    """On standard output, as JSON that every reader takes: it knows no infinity, which is "inf" as in certificates."""
+    typer.echo(json.dumps(_finite(record), indent=2, allow_nan=False))
+
+
+def _finite(record: Any) -> Any:
+    if isinstance(record, Mapping):
+        return {name: _finite(value) for name, value in record.items()}
+    if isinstance(record, (list, tuple)):
+        return [_finite(value) for value in record]
+    return str(record) if isinstance(record, float) and not math.isfinite(record) else record
 
 
 def show_plans(plans: list[Plan]) -> None:

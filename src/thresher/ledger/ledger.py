@@ -69,8 +69,13 @@ class Ledger:
         self._book: Book | None = None
         self._lock = threading.Lock()
 
+    @property
+    def name(self) -> str:
+        """Its address without a password."""
+        return self._store.name
+
     def __repr__(self) -> str:
-        return f"Ledger({self._store.name!r})"
+        return f"Ledger({self.name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is the same ledger: what counts is in the store."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from sklearn.base import clone
 
-from thresher.display import out, show_plans
+from thresher.display import out, show_json, show_plans
 from thresher.options import (
     AdjacencyOption,
     AsJson,
@@ -32,7 +31,7 @@ from thresher.planning.simulate import LARGEST
 from thresher.planning.study import Study, study
 from thresher.planning.tables import show_study
 
-__all__ = ["plan"]
+__all__ = ["plan", "record_of"]
 
 EPSILONS = "0.25,0.5,1,2,4,8"
 
@@ -122,8 +121,8 @@ def plan(
 def _show(plans: list[Plan], choice: Plan, found: Study | str, as_json: bool) -> None:
     """The plans, and what was found in simulation or why there was none."""
     if as_json:
-        records = [_record(each) | (found.of(each.algorithm) if isinstance(found, Study) else {}) for each in plans]
-        typer.echo(json.dumps(records, indent=2))
+        records = [record_of(each) | (found.of(each.algorithm) if isinstance(found, Study) else {}) for each in plans]
+        show_json(records)
         return
     show_plans(plans)
     out.print(f"{choice.notes[-1]}.")
@@ -169,7 +168,8 @@ def _numbers(option: str, text: str | None, kind: type[Any]) -> list[Any]:
     return sorted(set(numbers))
 
 
-def _record(plan: Plan) -> dict[str, Any]:
+def record_of(plan: Plan) -> dict[str, Any]:
+    """For JSON."""
     return {
         "algorithm": plan.algorithm,
         "epsilon": plan.epsilon,
