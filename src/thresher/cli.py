@@ -16,7 +16,7 @@ import numpy as np
 import typer
 
 from thresher.certificate import Certificate
-from thresher.datasets import dpsl_kt_law
+from thresher.demonstration import demonstrated
 from thresher.display import (
     out,
     show_certificate,
@@ -25,10 +25,8 @@ from thresher.display import (
     show_findings,
     show_json,
     show_outcome,
-    show_plans,
     silent,
 )
-from thresher.estimators import SparseRegressor
 from thresher.federated.commands import federate
 from thresher.folders import tables_of
 from thresher.guarded import check_folder, guarded, log_to_stderr
@@ -53,7 +51,7 @@ from thresher.options import (
     TaskOption,
     estimator_for,
 )
-from thresher.planning.commands import plan, record_of
+from thresher.planning.commands import plan
 from thresher.report.page import check_writable
 from thresher.tables import Table, labels, read_table
 
@@ -232,7 +230,11 @@ def verify(
 @command
 def audit(
     name: Annotated[
-        str, typer.Argument(help="An algorithm, NAME-printed for a formula as printed, a question, or all.")
+        str,
+        typer.Argument(
+            help="An algorithm, NAME-printed for a formula as printed, a question, or all.",
+            autocompletion=lambda: _audits(),
+        ),
     ],
     runs: Annotated[int | None, typer.Option(help="How often each game is played. Default: enough for each.")] = None,
     confidence: Annotated[float, typer.Option(help="That no true claim at all is called disproved.")] = 0.99,
@@ -272,7 +274,12 @@ def audit(
 @command
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[list | ID ...]", help="Experiments, such as x5 x6; all by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[list | ID ...]",
+            help="Experiments, such as x5 x6; all by default.",
+            autocompletion=lambda: _experiments(),
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option(help="Fewer seeds, budgets and rows: minutes for all of them.")] = False,
     out_path: Annotated[Path, typer.Option("--out", help="A folder; what is finished in it is not run again.")] = Path(
@@ -325,7 +332,7 @@ def demo(
     if report is not None:
         check_writable(report)
     with silent(as_json):
-        record = _demo(epsilon, out_path, report)
+        record = demonstrated(epsilon, out_path, report)
     if as_json:
         show_json(record)
 
@@ -333,37 +340,16 @@ def demo(
 # -- helpers ----------------------------------------------------------------------------------------------------
 
 
-def _demo(epsilon: float, out_path: Path | None, report: Path | None) -> dict[str, Any]:
-    """Shows everything, and returns it."""
-    law = dpsl_kt_law(n=10_000, d=500, s=10)
-    X, y, theta = law.draw(seed=0)
-    bound = round(3 * law.target_deviation, 1)
-    out.print(f"A synthetic table: {law.n} rows, {law.d} columns, {law.s} of which matter.\n")
-    model = SparseRegressor(sparsity=law.s, epsilon=epsilon, feature_bound=1.0, target_bound=bound)
-    out.print("1. The plan: made before any row is read, from public facts alone.")
-    plan = model.plan(law.n, law.d)
-    show_plans([plan])
-    out.print("2. The fit.")
-    model.fit(X, y)
-    show_coefficients(model, truth=theta)
-    found = len(set(model.support_) & set(np.flatnonzero(theta)))
-    error = np.linalg.norm(model.coef_ - theta) / np.linalg.norm(theta)
-    out.print(f"{found} of the {law.s} true features found; relative error {error:.2f} (the zero model has 1).\n")
-    out.print("3. The certificate: what was released and what it cost.")
-    show_certificate(model.certificate_)
-    check = model.certificate_.verify()
-    out.print(f"Verified from the listed releases alone: epsilon {check.epsilon:.4g} by {check.method}.")
-    if out_path is not None:
-        model.save(out_path)
-        out.print(f"Written to {out_path}.")
-    if report is not None:
-        model.report(report)
-        out.print(f"A page about the model, to read and to print: {report}")
-    return {
-        "plan": record_of(plan), "summary": model.summary().to_dict(), "true_features_found": found,
-        "relative_error": float(error), "certificate": json.loads(model.certificate_.to_json()),
-        "verified_epsilon": check.epsilon,
-    }  # fmt: skip
+def _audits() -> list[str]:
+    from thresher.audit.catalogue import catalogue
+
+    return ["all", *dict.fromkeys(case.name for case in catalogue())]
+
+
+def _experiments() -> list[str]:
+    from thresher.experiments import NAMES
+
+    return ["list", *NAMES]
 
 
 def _ledger(url: str | None, analyst: str | None) -> Ledger | None:

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from thresher.budget import Adjacency
 from thresher.certificate import Certificate
 from thresher.display import out, show_accounts, show_history, show_json
 from thresher.guarded import guarded
 from thresher.ledger import Ledger
+from thresher.ledger.ledger import UNITS
 from thresher.options import AsJson
 
 __all__ = ["ledger"]
@@ -55,8 +57,16 @@ def grant(
     epsilon: Annotated[float, typer.Option(help="What all fits together may cost.")],
     delta: Annotated[float, typer.Option(help="At which delta; far below one over the number of rows.")],
     analyst: Annotated[str | None, typer.Option(help="Limit one analyst to this part of the data set's grant.")] = None,
-    adjacency: Annotated[str, typer.Option(help="replace-one or add-remove; fits must use the same.")] = "replace-one",
-    unit: Annotated[str, typer.Option(help="row, or person: all rows of one; fits must protect the same.")] = "row",
+    adjacency: Annotated[
+        str,
+        typer.Option(help="replace-one or add-remove; fits must use the same.", autocompletion=lambda: list(Adjacency)),
+    ] = "replace-one",
+    unit: Annotated[
+        str,
+        typer.Option(
+            help="row, or person: all rows of one; fits must protect the same.", autocompletion=lambda: list(UNITS)
+        ),
+    ] = "row",
     key: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:

@@ -56,7 +56,11 @@ def plan(
         ),
     ] = SIGNAL,
     algorithm: Annotated[
-        str | None, typer.Option(help=f"Only these, NAME or NAME,NAME of {', '.join(PRIVATE)}, auto.")
+        str | None,
+        typer.Option(
+            help=f"Only these, NAME or NAME,NAME of {', '.join(PRIVATE)}, auto.",
+            autocompletion=lambda incomplete: _completed(incomplete),
+        ),
     ] = None,
     epsilons: Annotated[str | None, typer.Option(help=f"Predict for these budgets as well: {EPSILONS}.")] = None,
     rows: Annotated[str | None, typer.Option(help="Predict for these numbers of rows as well: 1000,10000.")] = None,
@@ -130,6 +134,12 @@ def _show(plans: list[Plan], choice: Plan, found: Study | str, as_json: bool) ->
         show_study(found, choice.problem, choice.budget.epsilon)
     else:
         out.print(f"{found[0].upper()}{found[1:]}.")
+
+
+def _completed(incomplete: str) -> list[str]:
+    """What the last of several names may be, after those that stand already."""
+    before, comma, _ = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in ("auto", *PRIVATE)]
 
 
 def _names(text: str | None, choice: Plan) -> list[str]:
