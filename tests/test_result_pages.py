@@ -41,44 +41,35 @@ def test_the_table_of_warnings_lists_all():
 
 
 def command_of(words):
-    """The command that is called, and the words after its name."""
     command = TREE
-    while words and isinstance(command, Group):
-        if words[0].startswith("-"):
-            words = words[1:]
-            continue
-        command, words = command.commands[words[0]], words[1:]
-    return command, words
+    for word in words:
+        if isinstance(command, Group) and not word.startswith("-"):
+            command = command.commands[word]
+    return command
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_every_command_and_option_shown_exists(line):
     program, *words = line.split()
     assert program == "thresher"
-    command, left = command_of(words)
+    command = command_of(words)
     known = {option for each in (TREE, command) for parameter in each.params for option in parameter.opts}
     known |= {option for parameter in command.params for option in parameter.secondary_opts}
     options = {word for word in words if word.startswith("--")}
     assert options <= known
     assert not isinstance(command, Group)
-    assert {"-v", "-vv"} & set(words) or len(left) + 1 >= len(words) - 1
 
 
 def test_the_table_of_json_lists_every_command():
     table = COMMANDS[COMMANDS.index("## `--json`") :]
-    listed = {
-        name
-        for cell in re.findall(r"^\| (`.*?`) \|", table, flags=re.MULTILINE)
-        for name in re.findall("`(.*?)`", cell)
-    }
-    listed = {name for name in listed if name.isascii() and not name.isupper()}
+    cells = " ".join(re.findall(r"^\| (`.*?`) \|", table[: table.index("```bash")], flags=re.MULTILINE))
 
     def leaves(command, path=""):
         if not isinstance(command, Group):
             return {path.strip()}
         return set().union(*(leaves(each, f"{path} {name}") for name, each in command.commands.items()))
 
-    assert listed == leaves(TREE)
+    assert set(re.findall("`(.*?)`", cells)) == leaves(TREE)
 
 
 @pytest.mark.parametrize(
