@@ -76,7 +76,8 @@ def test_rows_losses_noise_and_attacks_are_handled_only_where_they_belong(name, 
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [
-        ("budget", set()),
+        ("warnings", set()),
+        ("budget", {"warnings"}),
         ("subsampling", {"budget"}),
         ("accounting", {"budget", "subsampling"}),
         ("dithered", set()),

@@ -28,7 +28,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import GumbelQuantile
 from thresher.vaults import CentralVault
 
-pytestmark = pytest.mark.filterwarnings("ignore:the ends of a column's range")
+pytestmark = pytest.mark.filterwarnings("ignore::thresher.WideRanges")
 NAN, INF = float("nan"), float("inf")
 ADJACENCIES = ["replace-one", "add-remove"]
 

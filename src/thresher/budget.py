@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Integral, Real
 
+from thresher.warnings import PrivacyWarning
+
 __all__ = ["Adjacency", "Budget", "BudgetExceeded", "PrivacyWarning"]
 
 
 class BudgetExceeded(RuntimeError):  # noqa: N818  (the public name says what happened)
     """A question was asked that the plan does not pay for. Nothing was answered."""
-
-
-class PrivacyWarning(UserWarning):
-    """The fit goes on, but its guarantee is weaker than the numbers suggest, or absent."""
 
 
 class Adjacency(StrEnum):

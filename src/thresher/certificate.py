@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from sklearn.utils import get_tags
 
+from thresher import logs
 from thresher.accounting import Cost
 from thresher.budget import is_whole
 from thresher.plan import MOST_ROWS_EACH, OF_ROWS_ONLY, Answer, Plan, Unit
@@ -244,6 +245,7 @@ def certify(
         versions=_versions(),
         unit=problem.unit,
     )
+    logs.certified(certificate)
     return certificate if chosen is None else _of_trial(certificate, plan, chosen, answers)
 
 

@@ -16,20 +16,20 @@ import numpy as np
 import typer
 
 from thresher.certificate import Certificate
-from thresher.datasets import dpsl_kt_law
+from thresher.demonstration import demonstrated
 from thresher.display import (
     out,
     show_certificate,
     show_coefficients,
     show_experiments,
     show_findings,
+    show_json,
     show_outcome,
-    show_plans,
+    silent,
 )
-from thresher.estimators import SparseRegressor
 from thresher.federated.commands import federate
 from thresher.folders import tables_of
-from thresher.guarded import check_folder, guarded
+from thresher.guarded import check_folder, guarded, log_to_stderr
 from thresher.ledger import Ledger
 from thresher.ledger.commands import ledger
 from thresher.loading import load_model
@@ -81,11 +81,24 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            show_default=False,
+            help="Log the steps of a fit to standard error; -vv: each release and answer as well.",
+        ),
+    ] = 0,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Options of thresher itself."""
+    if verbose:
+        context.call_on_close(log_to_stderr(verbose))
 
 
 @command
@@ -172,8 +185,13 @@ def predict(
     model: Annotated[Path, typer.Argument(help="A model written by thresher fit.")],
     data: Data,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write; default: standard output.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Predict every row of DATA. Extra columns (the target, say) are ignored if the columns have names."""
+    """Predict every row of DATA. Extra columns (the target, say) are ignored if the columns have names.
+
+    With --json standard output gets a list with an object per row; with --out the file is CSV, and standard output gets
+    its name and how many rows it has.
+    """
     if out_path is not None:
         check_folder(out_path)
     fitted = load_model(model)
@@ -181,10 +199,12 @@ def predict(
     first = _predictions(fitted, next(tables))  # what cannot be predicted leaves no file
     predictions = itertools.chain([first], (_predictions(fitted, table) for table in tables))
     if out_path is None:
-        _write_csv(sys.stdout, predictions)
-    else:
-        with out_path.open("w", newline="") as file:
-            _write_csv(file, predictions)
+        (_write_json if as_json else _write_csv)(sys.stdout, predictions)
+        return
+    with out_path.open("w", newline="") as file:
+        rows = _write_csv(file, predictions)
+    if as_json:
+        show_json({"out": str(out_path), "rows": rows})
 
 
 command(plan)
@@ -201,7 +221,7 @@ def verify(
     opinion = certificate.second_opinion()
     if as_json:
         record = {"ok": check.ok, "epsilon": check.epsilon, "method": check.method, "problems": check.problems}
-        typer.echo(json.dumps({**record, "dp_accounting_epsilon": opinion}, indent=2))
+        show_json({**record, "dp_accounting_epsilon": opinion})
     else:
         show_certificate(certificate)
         out.print(f"Recomputed: epsilon {check.epsilon:.6g} at delta {certificate.delta:g} by {check.method}.")
@@ -220,7 +240,11 @@ def verify(
 @command
 def audit(
     name: Annotated[
-        str, typer.Argument(help="An algorithm, NAME-printed for a formula as printed, a question, or all.")
+        str,
+        typer.Argument(
+            help="An algorithm, NAME-printed for a formula as printed, a question, or all.",
+            autocompletion=lambda: _audits(),
+        ),
     ],
     runs: Annotated[int | None, typer.Option(help="How often each game is played. Default: enough for each.")] = None,
     confidence: Annotated[float, typer.Option(help="That no true claim at all is called disproved.")] = 0.99,
@@ -248,7 +272,7 @@ def audit(
         memberships = membership_examples(**settings) if name == "all" else None
         report.write_text(audit_page(findings, confidence, memberships))
     if as_json:
-        typer.echo(json.dumps([{"kind": f.case.kind, **f.result.to_dict()} for f in findings], indent=2))
+        show_json([{"kind": f.case.kind, **f.result.to_dict()} for f in findings])
     else:
         show_findings(findings, confidence)
         if report is not None:
@@ -260,13 +284,19 @@ def audit(
 @command
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[list | ID ...]", help="Experiments, such as x5 x6; all by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[list | ID ...]",
+            help="Experiments, such as x5 x6; all by default.",
+            autocompletion=lambda: _experiments(),
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option(help="Fewer seeds, budgets and rows: minutes for all of them.")] = False,
     out_path: Annotated[Path, typer.Option("--out", help="A folder; what is finished in it is not run again.")] = Path(
         "reproduction"
     ),
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    as_json: AsJson = False,
 ) -> None:
     """The tables and figures of the papers: what they print, what the printed formulas give, what sound noise gives.
 
@@ -278,7 +308,12 @@ def reproduce(
     from thresher.experiments import find_experiments
 
     if names == ["list"]:
-        show_experiments(find_experiments([]))
+        known = find_experiments([])
+        if as_json:
+            kept = ("name", "title", "source", "needs", "extra")
+            show_json([{name: getattr(each, name) for name in kept} for each in known])
+        else:
+            show_experiments(known)
         return
     from thresher.experiments.reproduce import reproduce
 
@@ -287,8 +322,11 @@ def reproduce(
         raise ValueError(f"--out={str(out_path)!r} is a file; give a folder")
     out_path.mkdir(parents=True, exist_ok=True)
     check_writable(out_path / "index.html")
-    reproduce(experiments, out_path, quick=quick, jobs=jobs, verbose=1, tell=show_outcome)
-    out.print(f"Written to {out_path / 'index.html'}.")
+    with silent(as_json):
+        outcomes = reproduce(experiments, out_path, quick=quick, jobs=jobs, verbose=1, tell=show_outcome)
+        out.print(f"Written to {out_path / 'index.html'}.")
+    if as_json:
+        show_json([outcome.to_dict() for outcome in outcomes])
 
 
 @command
@@ -296,35 +334,17 @@ def demo(
     epsilon: Epsilon = 2.0,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to keep the fitted model.")] = None,
     report: Report = None,
+    as_json: AsJson = False,
 ) -> None:
     """The main job on synthetic data: plan, fit, coefficients, certificate."""
     if out_path is not None:
         check_folder(out_path)
     if report is not None:
         check_writable(report)
-    law = dpsl_kt_law(n=10_000, d=500, s=10)
-    X, y, theta = law.draw(seed=0)
-    bound = round(3 * law.target_deviation, 1)
-    out.print(f"A synthetic table: {law.n} rows, {law.d} columns, {law.s} of which matter.\n")
-    model = SparseRegressor(sparsity=law.s, epsilon=epsilon, feature_bound=1.0, target_bound=bound)
-    out.print("1. The plan: made before any row is read, from public facts alone.")
-    show_plans([model.plan(law.n, law.d)])
-    out.print("2. The fit.")
-    model.fit(X, y)
-    show_coefficients(model, truth=theta)
-    found = len(set(model.support_) & set(np.flatnonzero(theta)))
-    error = np.linalg.norm(model.coef_ - theta) / np.linalg.norm(theta)
-    out.print(f"{found} of the {law.s} true features found; relative error {error:.2f} (the zero model has 1).\n")
-    out.print("3. The certificate: what was released and what it cost.")
-    show_certificate(model.certificate_)
-    check = model.certificate_.verify()
-    out.print(f"Verified from the listed releases alone: epsilon {check.epsilon:.4g} by {check.method}.")
-    if out_path is not None:
-        model.save(out_path)
-        out.print(f"Written to {out_path}.")
-    if report is not None:
-        model.report(report)
-        out.print(f"A page about the model, to read and to print: {report}")
+    with silent(as_json):
+        record = demonstrated(epsilon, out_path, report)
+    if as_json:
+        show_json(record)
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------
@@ -347,6 +367,18 @@ def _reject_declared(*given: Any) -> None:
     for name, value in zip(("target", "person", "feature-bound", "target-bound", "classes"), given, strict=True):
         if value is not None:
             raise ValueError(f"--{name}={value}: the schema declares it; leave it out")
+
+
+def _audits() -> list[str]:
+    from thresher.audit.catalogue import catalogue
+
+    return ["all", *dict.fromkeys(case.name for case in catalogue())]
+
+
+def _experiments() -> list[str]:
+    from thresher.experiments import NAMES
+
+    return ["list", *NAMES]
 
 
 def _ledger(url: str | None, analyst: str | None) -> Ledger | None:
@@ -377,12 +409,25 @@ def _predictions(model: Any, table: Table) -> dict[str, Any]:
     return {"prediction": model.predict(X)}
 
 
-def _write_csv(file: TextIO, pieces: Iterable[dict[str, Any]]) -> None:
-    writer = csv.writer(file)
+def _write_csv(file: TextIO, pieces: Iterable[dict[str, Any]]) -> int:
+    """How many rows were written."""
+    writer, rows = csv.writer(file), 0
     for at, columns in enumerate(pieces):
         if at == 0:
             writer.writerow(columns)
         writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        rows += len(columns["prediction"])
+    return rows
+
+
+def _write_json(file: TextIO, pieces: Iterable[dict[str, Any]]) -> None:
+    """A list with an object per row, one per line, written as they come."""
+    before = "[\n"
+    for columns in pieces:
+        for values in zip(*(column.tolist() for column in columns.values()), strict=True):
+            file.write(before + json.dumps(dict(zip(columns, values, strict=True))))
+            before = ",\n"
+    file.write("\n]\n")
 
 
 def main() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
@@ -19,18 +22,41 @@ from thresher.outlook import noise_over_largest_signal, noise_over_signal
 from thresher.plan import Plan, Problem
 from thresher.releases import Release
 from thresher.report.reproduction import Outcome
-from thresher.report.words import UNITS, between, short
+from thresher.report.words import UNITS, between, short, told
 from thresher.schema import Schema
 from thresher.tables import listed
 
 __all__ = [
     "out", "show_accounts", "show_certificate", "show_coefficients", "show_experiments", "show_findings",
-    "show_history", "show_outcome", "show_plans", "show_schema",
+    "show_history", "show_json", "show_outcome", "show_plans", "show_schema", "silent",
 ]  # fmt: skip
 
 out = Console(highlight=False, soft_wrap=True)
 
-MOST_SHOWN = 50  # coefficients of a class; all are in the model file
+MOST_COLUMNS = 50  # of a schema that are shown
+
+
+@contextmanager
+def silent(wanted: bool) -> Iterator[None]:
+    """Show nothing, for a command that prints JSON instead."""
+    out.quiet = wanted
+    try:
+        yield
+    finally:
+        out.quiet = False
+
+
+def show_json(record: Any) -> None:
+    """On standard output, as JSON that every reader takes: it knows no infinity, which is "inf" as in certificates."""
+    typer.echo(json.dumps(_finite(record), indent=2, allow_nan=False))
+
+
+def _finite(record: Any) -> Any:
+    if isinstance(record, Mapping):
+        return {name: _finite(value) for name, value in record.items()}
+    if isinstance(record, (list, tuple)):
+        return [_finite(value) for value in record]
+    return str(record) if isinstance(record, float) and not math.isfinite(record) else record
 
 
 def show_plans(plans: list[Plan]) -> None:
@@ -65,41 +91,14 @@ def show_outlook(problem: Problem, budget: Budget) -> None:
 
 
 def show_coefficients(model: Any, truth: Any = None) -> None:
-    names = getattr(model, "feature_names_in_", None)
-    coefficients = np.atleast_2d(model.coef_)
-    many = len(coefficients) > 1
-    known = model.uncertainty_ is not None
-    grid = Grid(
-        *(["class"] if many else []), "feature", "coefficient", *(["90 % interval", "stability"] if known else []),
-        *(["truth"] if truth is not None else []),
-    )  # fmt: skip
-    for k, row in enumerate(coefficients):
-        label = [str(model.classes_[k])] if many else []
-        order = sorted(np.flatnonzero(row), key=lambda j: -abs(row[j]))
-        for j in order[:MOST_SHOWN]:
-            name = str(j) if names is None else str(names[j])
-            sure = _sure(model, k, int(j)) if known else []
-            grid.add_row(*label, name, f"{row[j]:+.4g}", *sure, *([f"{truth[j]:+.4g}"] if truth is not None else []))
-        if len(order) > MOST_SHOWN:
-            grid.add_row(*label, f"... and {len(order) - MOST_SHOWN} more", "")
-        grid.add_row(*label, "(intercept)", f"{np.ravel(model.intercept_)[k]:+.4g}")
+    summary = model.summary()
+    grid = Grid(*summary.columns, *(["truth"] if truth is not None else []))
+    for position, cells in summary.lines():
+        true = [f"{truth[position]:+.4g}"] if truth is not None and position is not None else []
+        grid.add_row(*map(escape, cells), *true)
     out.print(grid)
-    counted = model.certificate_.counted
-    if known:
-        out.print(
-            f"Stability: the chance that a fresh run on fresh {counted} keeps the feature, if it is as strong as found."
-        )
-    if not len(model.support_):
-        out.print("No feature stood out of the noise: the zero model.", end=" ")
-        out.print(f"More {counted}, a larger epsilon or tighter bounds help.")
-
-
-def _sure(model: Any, k: int, j: int) -> list[str]:
-    """The interval and the stability of feature j in class k."""
-    at = int(np.searchsorted(model.support_, j))
-    low, high = np.reshape(model.intervals(0.9), (-1, len(model.support_), 2))[k, at]
-    stability = np.atleast_2d(model.uncertainty_.stability)[k, at]
-    return [f"{low:+.4g} to {high:+.4g}", f"{stability:.0%}"]
+    for sentence in summary.reading:
+        out.print(sentence, markup=False)
 
 
 def show_certificate(certificate: Certificate) -> None:
@@ -127,7 +126,7 @@ def show_certificate(certificate: Certificate) -> None:
         grid.add_row("released", f"{count} x {kind} {scale} for sensitivity {sensitivity}")
     for name in ("feature", "row", "target", "gradient"):
         if certificate.bounds.get(name) is not None:
-            grid.add_row(f"{name} bound", str(certificate.bounds[name]))
+            grid.add_row(f"{name} bound", told(certificate.bounds[name]))
     for assumption in certificate.assumptions:
         grid.add_row("assuming", assumption)
     for note in certificate.notes:
@@ -214,12 +213,12 @@ def show_schema(schema: Schema, record: dict[str, Any]) -> None:
     grid = Grid("column", "role", "holds", "a gap counts as", "in the model")
     encoding = schema.encoding()
     blocks = dict(zip((column.name for column in encoding.features), encoding.blocks, strict=True))
-    for column in schema.columns[:MOST_SHOWN]:
+    for column in schema.columns[:MOST_COLUMNS]:
         made = blocks.get(column.name, [])
         shown = str(len(made)) + (" columns" if len(made) > 1 else " column") if made else ""
         grid.add_row(*map(escape, (column.name, column.role, column.holds, column.gap, shown)))
-    if len(schema.columns) > MOST_SHOWN:
-        grid.add_row(f"... and {len(schema.columns) - MOST_SHOWN} more", "", "", "", "")
+    if len(schema.columns) > MOST_COLUMNS:
+        grid.add_row(f"... and {len(schema.columns) - MOST_COLUMNS} more", "", "", "", "")
     out.print(grid)
     people = f", protecting each {schema.person.name!r} with all rows" if schema.person is not None else ""
     out.print(
@@ -227,6 +226,7 @@ def show_schema(schema: Schema, record: dict[str, Any]) -> None:
         f"{people}; no row is longer than {record['row_norm']:.3g}.",
         markup=False,
     )
+    few = min(10, record["columns"])
     task = " --task classification" if schema.task == "classification" else ""
     out.print(
         f"What to expect: thresher plan --n ROWS --d {record['columns']} --sparsity 10 --epsilon 1{task}", markup=False

@@ -13,10 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import validate_data
 
-from thresher.budget import Adjacency, Budget, PrivacyWarning
+from thresher import logs
+from thresher.algorithms import REGISTRY
+from thresher.budget import Adjacency, Budget
 from thresher.certificate import certify
 from thresher.clipping import Bounds
 from thresher.ledger import reserved
+from thresher.outlook import noise_over_largest_signal
 from thresher.owners import numbered
 from thresher.partitions import Collection, Partitions, stand_in
 from thresher.plan import Plan, Problem, Unit
@@ -25,6 +28,7 @@ from thresher.randomness import NoiseSource
 from thresher.tables import reject_text, without_counts, without_values
 from thresher.vaults import CentralVault
 from thresher.vaults.rows import check_samplers
+from thresher.warnings import LargeDelta, NoiseDrowns, PrintedNoise, PrivacyOff, ThresherWarning
 
 __all__ = ["PrivateFit", "warn_about"]
 
@@ -70,7 +74,9 @@ class PrivateFit(BaseEstimator):
 
         For a fit with ``groups``, ``n_samples`` is the number of people.
         """
-        return self._plan(n_samples, n_features, self._outputs_declared())
+        plan = self._plan(n_samples, n_features, self._outputs_declared())
+        logs.planned(plan)
+        return plan
 
     def _plan(self, n_samples: int, n_features: int, outputs: int, unit: Unit = "row") -> Plan:
         problem = replace(self._problem(n_samples, n_features, outputs), unit=unit)
@@ -114,6 +120,7 @@ class PrivateFit(BaseEstimator):
             )
         if self.random_state is not None:
             assumptions += ("random_state was set: whoever knows it can remove the noise",)
+        logs.planned(plan)
         warn_about(plan)
         noise = NoiseSource(self.random_state, hardened=self.hardened)
         check_samplers(plan, self.hardened)
@@ -163,22 +170,22 @@ class PrivateFit(BaseEstimator):
     def _target_range(self) -> tuple[float, float] | None:
         return None
 
-    def _checked(self, X: Any, *y: Any, **requirements: Any) -> Any:
-        """scikit-learn's validation, its messages without the values they would print."""
+    def _checked(self, X: Any, *y: Any, counts: bool = True, **requirements: Any) -> Any:
+        """scikit-learn's validation, its messages without the values they would print, and without ``counts`` of rows
+        where these are not public."""
         try:
             if isinstance(X, Collection):
                 return self._checked_on_workers(X, *y)
             return validate_data(self, X, *y, dtype=self._dtypes, **requirements)
         except ValueError as error:
-            raise ValueError(without_values(str(error))) from None
+            message = without_values(str(error))
+            raise ValueError(message if counts else without_counts(message)) from None
 
-    def _checked_pair(self, X: Any, y: Any, groups: Any) -> tuple[Any, Any]:
-        """Rows and targets; with ``groups`` how many rows there are is private, and no message tells it."""
+    def _checked_to_fit(self, X: Any, *y: Any, groups: Any) -> Any:
+        """Rows, and targets if there are any. With ``groups``, or ``n_public``, how many rows there are is private."""
         reject_text(X)
-        try:
-            return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)  # type: ignore[no-any-return]
-        except ValueError as error:
-            raise ValueError(str(error) if groups is None else without_counts(str(error))) from None
+        counts = groups is None and self.n_public is None
+        return self._checked(X, *y, counts=counts, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
 
     def _checked_on_workers(self, X: Collection, y: Any) -> tuple[Partitions, Any]:
         """The same for rows that stay on Dask workers: their columns and targets here, their cells there."""
@@ -190,6 +197,10 @@ class PrivateFit(BaseEstimator):
         _, y = check_X_y(rows, y, accept_sparse=True, ensure_min_samples=2, estimator=self)
         return parts, y
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        with np.printoptions(threshold=6):  # a bound for each column is not for reading
+            return super().__repr__(N_CHAR_MAX)  # type: ignore[no-any-return]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -197,25 +208,37 @@ class PrivateFit(BaseEstimator):
 
 
 def warn_about(plan: Plan) -> None:
-    """Say loudly where a plan protects less than its numbers suggest."""
-    budget, n = plan.budget, plan.problem.n
+    """Say loudly where a plan protects less than its numbers suggest, and where it cannot find anything."""
+    budget, n, counted = plan.budget, plan.problem.n, plan.problem.counted
     if not budget.private:
-        warnings.warn(
-            "epsilon is infinite: privacy is OFF, the model may reveal single rows; never publish it",
-            PrivacyWarning,
-            stacklevel=4,
+        _warn(
+            PrivacyOff,
+            f"epsilon={budget.epsilon:g}: privacy is OFF, the model may reveal single {counted}; never publish it, and "
+            "give a finite epsilon for one that you will",
         )
-    elif plan.calibration == "printed":
-        warnings.warn(
+        return
+    if plan.calibration == "printed":
+        _warn(
+            PrintedNoise,
             f"calibration='printed': the noise printed in the paper costs epsilon={plan.epsilon:.4g} where "
             f"{budget.epsilon:g} is claimed; it is for reproduction only, use calibration='proved'",
-            PrivacyWarning,
-            stacklevel=4,
         )
-    if budget.private and budget.delta >= 1 / n:
-        warnings.warn(
-            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some {plan.problem.counted} in "
-            "the clear (erratum E-4); use delta=None for 1/n^2",
-            PrivacyWarning,
-            stacklevel=4,
+    if budget.delta >= 1 / n:
+        _warn(
+            LargeDelta,
+            f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some {counted} in the clear "
+            "(erratum E-4); use delta=None for 1/n^2",
         )
+    if plan.trust == "central" and plan.algorithm in REGISTRY:
+        least = noise_over_largest_signal(plan.problem, budget)
+        if least > 1:
+            _warn(
+                NoiseDrowns,
+                f"epsilon={budget.epsilon:g}, sparsity={plan.problem.sparsity} with {n} {counted}: even a feature that "
+                f"decides the target alone drowns, the noise is {least:.2g} times its signal; bring more {counted}, a "
+                "larger epsilon, a smaller sparsity or tighter bounds (thresher plan tells what is enough)",
+            )
+
+
+def _warn(kind: type[ThresherWarning], message: str) -> None:
+    warnings.warn(message, kind, stacklevel=5)  # where fit was called

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.partitions import Refused, reject_infinite
-from thresher.tables import Table, labels, listed, pyarrow_parquet, read_table, reject_missing
+from thresher.tables import Table, labels, listed, pyarrow_parquet, read_table, reject_missing, unreadable
 
 __all__ = ["read_folder", "tables_of"]
 
@@ -189,7 +189,7 @@ def _quietly(reader: partial[Any]) -> Any:
         return reader()
     except Exception as error:
         if type(error) is not ValueError:  # not a message of ours: it may quote a cell
-            return Refused(f"DATA={file!r} cannot be read ({type(error).__name__}); is it what its ending says?")
+            return Refused(unreadable(file, error))
         return Refused(str(error) if file in str(error) else f"DATA={file!r}: {error}")
 
 

@@ -16,12 +16,14 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from thresher import logs
 from thresher.algorithms import resolve
 from thresher.measurements import LINEAR, Measurement
 from thresher.partitions import at_work, is_dask, lazily
 from thresher.penalties import NO_PENALTY, Penalty
 from thresher.plan import Plan, Problem
 from thresher.schema import Schema
+from thresher.summary import Summary, summary_of
 from thresher.tables import numeric_target, reject_text
 from thresher.tabular import TabularModel
 from thresher.uncertainty import Uncertainty
@@ -103,6 +105,7 @@ class LinearModel(TabularModel):
             "uncertainty": None if self.uncertainty_ is None else self.uncertainty_.to_dict(),
         }
         Path(path).write_text(json.dumps(model, indent=2, allow_nan=False, default=_plain) + "\n")
+        logs.saved(path)
 
     def report(self, path: str | Path) -> None:
         """Write an HTML page about the model and its privacy: plots, tables, the certificate. Needs no data."""
@@ -113,6 +116,12 @@ class LinearModel(TabularModel):
         check_writable(Path(path), "path")
         Path(path).write_text(model_page(self), encoding="utf-8")
 
+    def summary(self, level: float = 0.9) -> Summary:
+        """Coefficients with intervals at ``level`` and stability, and what they cost: a table to print, or to show in a
+        notebook. Computed from what was released anyway: free of charge."""
+        check_is_fitted(self, "certificate_")
+        return summary_of(self, level, self._why_no_intervals())
+
     def intervals(self, level: float = 0.9) -> Floats:
         """(low, high) for each of ``support_``, one row per class if there are several: privacy noise and sampling.
 
@@ -120,14 +129,19 @@ class LinearModel(TabularModel):
         """
         check_is_fitted(self, "certificate_")
         if self.uncertainty_ is None:
-            raise ValueError(
-                "intervals: the file of this model was written by a version that kept no standard errors; fit it again"
-                if self.algorithm_ in WITH_UNCERTAINTY
-                else f"intervals: the answers that algorithm={self.algorithm_!r} releases do not tell how far its "
-                f"coefficients may be off; those of {' and '.join(map(repr, WITH_UNCERTAINTY))} do"
-            )
+            raise ValueError(f"intervals: {self._why_no_intervals()}")
         values = self._coefficients()[:, self.support_]
         return self.uncertainty_.intervals(values[0] if len(values) == 1 else values, level)
+
+    def _why_no_intervals(self) -> str | None:
+        if self.uncertainty_ is not None:
+            return None
+        if self.algorithm_ in WITH_UNCERTAINTY:
+            return "the file of this model was written by a version that kept no standard errors; fit it again"
+        return (
+            f"the answers that algorithm={self.algorithm_!r} releases do not tell how far its coefficients may be off; "
+            f"those of {' and '.join(map(repr, WITH_UNCERTAINTY))} do"
+        )
 
     def _publish(self, published: dict[str, Any]) -> None:
         """Of standard errors, those of the support."""
@@ -159,7 +173,7 @@ class LinearModel(TabularModel):
                 f"{name} is not supported by {type(self).__name__}.fit: a weighted row would have another sensitivity "
                 "than the one that is paid for; drop the argument"
             )
-        return self._checked_pair(X, y, groups)
+        return self._checked_to_fit(X, y, groups=groups)  # type: ignore[no-any-return]
 
     def _margins(self, X: Any) -> Floats:
         check_is_fitted(self, "certificate_")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from thresher.algorithms import ERM, REGISTRY
+from thresher.budget import Adjacency
 from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
 
@@ -31,9 +32,17 @@ TargetBound = Annotated[
 TaskOption = Annotated[Task, typer.Option(help="What to fit.")]
 AlgorithmOption = Annotated[
     str,
-    typer.Option(help=f"Sparse: auto, {', '.join(REGISTRY)}. With a coefficient for every column: {', '.join(ERM)}."),
+    typer.Option(
+        help=f"Sparse: auto, {', '.join(REGISTRY)}. With a coefficient for every column: {', '.join(ERM)}.",
+        autocompletion=lambda: ["auto", *REGISTRY, *ERM],
+    ),
 ]
-AdjacencyOption = Annotated[str, typer.Option(help="replace-one: one row has other values. add-remove: one row more.")]
+AdjacencyOption = Annotated[
+    str,
+    typer.Option(
+        help="replace-one: one row has other values. add-remove: one row more.", autocompletion=lambda: list(Adjacency)
+    ),
+]
 Intercept = Annotated[bool, typer.Option(help="Fit a constant as well (0.8 % more noise).")]
 Report = Annotated[Path | None, typer.Option(help="Write a page with tables and plots here.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

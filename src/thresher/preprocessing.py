@@ -21,6 +21,7 @@ from thresher.plan import Plan, Problem
 from thresher.releases import GumbelQuantile
 from thresher.tables import reject_text
 from thresher.vaults import CentralVault
+from thresher.warnings import WideRanges
 
 __all__ = ["PrivateScaler"]
 
@@ -169,19 +170,20 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
 
         ``groups`` holds the id of each row's person, if some have several rows.
         """
-        reject_text(X)
-        X = self._checked(X, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
+        X = self._checked_to_fit(X, groups=groups)
         self._refuse_to_densify(X)
         owners = self._owners(groups, X.shape[0])
         n, counted = (X.shape[0], "rows") if owners is None else (int(owners.max()) + 1, "people")
-        plan = self.plan(n if self.n_public is None else self.n_public, X.shape[1])
+        plan = self._plan(n if self.n_public is None else self.n_public, X.shape[1], 1)
         low, high = plan.settings["quantiles"]
         tail = min(low, 1 - high) * plan.problem.n
         if plan.settings["rank_error"] > tail * (1 + 1e-9):  # the default tail is this very number, give or take an ulp
             warnings.warn(
-                f"the ends of a column's range may be off by {plan.settings['rank_error']:.0f} {counted}, and only "
-                f"{tail:.0f} lie outside: ranges may come out as wide as feature_bound. Use a larger epsilon, fewer "
-                "columns, or quantiles closer to 0.5 such as (0.25, 0.75)",
+                f"epsilon={self.epsilon:g}, quantiles=({low:.3g}, {high:.3g}): the ends of a column's range may be off "
+                f"by {plan.settings['rank_error']:.0f} {counted}, and only {tail:.0f} lie outside, so that ranges may "
+                "come out as wide as feature_bound; use a larger epsilon, fewer columns, or quantiles closer to 0.5 "
+                "such as (0.25, 0.75)",
+                WideRanges,
                 stacklevel=2,
             )
         return self._fit(X, np.zeros(X.shape[0]), (), owners)

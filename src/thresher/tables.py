@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from scipy import sparse
 
 __all__ = [
     "Table", "is_numeric", "labels", "listed", "numeric_target", "pyarrow_parquet", "read_table", "reject_missing",
-    "reject_text", "without_counts", "without_values",
+    "reject_text", "unreadable", "without_counts", "without_values",
 ]  # fmt: skip
 
 
@@ -40,8 +41,11 @@ def without_values(message: str) -> str:
 
 
 def without_counts(message: str) -> str:
-    """A message of scikit-learn without the numbers of rows it quotes, which are private where people are the unit."""
-    return re.sub(r"(inconsistent numbers of samples).*", r"\1; give a target for each row", message, flags=re.S)
+    """A message of scikit-learn or NumPy without the numbers of rows it quotes, which are private where people are the
+    unit, or where n_public stands for them."""
+    message = re.sub(r"(inconsistent numbers of samples).*", r"\1; give a target for each row", message, flags=re.S)
+    message = re.sub(r"\(\d+(?=[,)])", "(rows", message)  # the first entry of a shape
+    return re.sub(r"\b\d+ (sample\(s\))", r"too few \1", message)
 
 
 def numeric_target(y: Any) -> Any:
@@ -100,7 +104,18 @@ def read_table(path: str | Path, target: str | None, only: list[str] | None = No
     readers = {".csv": _read_csv, ".parquet": _read_parquet, ".svm": _read_svm, ".libsvm": _read_svm, ".npz": _read_npz}
     if path.suffix not in readers:
         raise ValueError(f"DATA={str(path)!r} has an unknown ending; use one of {', '.join(readers)}")
-    return readers[path.suffix](path, target, only, person)
+    try:
+        return readers[path.suffix](path, target, only, person)
+    except Exception as error:
+        if type(error) is ValueError or getattr(error, "errno", None) is not None:  # of ours, or of the file system
+            raise
+        raise ValueError(unreadable(path, error)) from None
+
+
+def unreadable(path: Path | str, error: Exception) -> str:
+    """What is said of a file whose reader failed: what the reader says may quote a cell, and so may its arguments."""
+    kind = "text with commas, in UTF-8" if Path(path).suffix == ".csv" else "what its ending says"
+    return f"DATA={str(path)!r} cannot be read ({type(error).__name__}); is it {kind}?"
 
 
 def _read_csv(path: Path, target: str | None, only: list[str] | None, person: str | None) -> Table:
@@ -116,7 +131,11 @@ def _read_csv(path: Path, target: str | None, only: list[str] | None, person: st
         try:
             values = _cells(path, np.str_)
         except ValueError as error:
+            if type(error) is not ValueError:
+                raise
             raise ValueError(f"DATA={str(path)!r}: {error}") from None
+    if not values.size:
+        raise ValueError(f"DATA={str(path)!r} has no rows; give a file that has some")
     if values.shape[1] != len(names):
         raise ValueError(f"DATA={str(path)!r}: {len(names)} column names but {values.shape[1]} columns")
     return _split({name: values[:, j] for j, name in enumerate(names)}, target, only, person)
@@ -134,7 +153,9 @@ def is_numeric(name: str) -> bool:
 def _cells(path: Path, dtype: type) -> NDArray[Any]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         next(csv.reader(file))  # the names, which may hold quoted line ends
-        return np.loadtxt(file, delimiter=",", quotechar='"', ndmin=2, dtype=dtype, comments=None)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            return np.loadtxt(file, delimiter=",", quotechar='"', ndmin=2, dtype=dtype, comments=None)
 
 
 def _read_parquet(path: Path, target: str | None, only: list[str] | None, person: str | None) -> Table:
@@ -160,7 +181,7 @@ def _read_svm(path: Path, target: str | None, only: list[str] | None, person: st
 
     try:
         X, y = load_svmlight_file(str(path))
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueError(f"DATA={str(path)!r} is not svmlight: each line must be 'target column:value ...'") from None
     return Table(X, y, None)
 
@@ -195,6 +216,9 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str]
         if missing:
             raise ValueError(f"column {missing[0]!r} of the model is not in the table, which has {listed(columns)}")
         columns = {name: columns[name] for name in only}
+    if not columns:
+        used = " and ".join(filter(None, (target, person)))
+        raise ValueError(f"DATA has no column beside {used}; give one that has features")
     features = []
     for name, column in columns.items():
         reject_missing(column, f"X: column {name!r}", "leave it out")
@@ -220,7 +244,7 @@ def labels(values: ArrayLike) -> NDArray[Any]:
     column = np.asarray(values)
     try:
         return column.astype(np.float64)
-    except ValueError:
+    except (TypeError, ValueError):
         return column
 
 

@@ -121,7 +121,7 @@ class PrivateSearchCV(PrivateFit):
         assumptions: tuple[str, ...] = ()
         with at_work(X, y) as (X, y):
             y = y if self._classifies else numeric_target(y)
-            X, y = self._checked_pair(X, y, groups)
+            X, y = self._checked_to_fit(X, y, groups=groups)
         if self._classifies:
             classes, y, assumptions = model._classes_in(y)
         self._fit(X, y, assumptions, self._owners(groups, len(y)))

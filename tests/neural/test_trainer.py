@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import traceback
 
 import numpy as np
 import pytest
@@ -116,6 +117,15 @@ def test_a_loss_is_taken_example_by_example():
     ]
     np.testing.assert_allclose(thetas[1], thetas[0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(thetas[2], thetas[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_label_that_a_loss_refuses_is_not_quoted():
+    """PyTorch says "index 91827 is out of bounds"."""
+    X, y = some_examples(60)
+    stray = np.full_like(y, 91_000 + 827)  # tracebacks quote source lines
+    with pytest.raises(RuntimeError, match=r"fail on an example \(\w+\); .*labels below the number") as refused:
+        PrivateTrainer(perceptron(), cross_entropy, "dp-sgd", BUDGET).fit(X, stray)
+    assert "91827" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_warnings_are_given():

@@ -188,7 +188,7 @@ def test_what_is_not_planned_or_used_up_is_not_answered_and_touches_nothing():
     release = sampled(SampledGradient, times=1)
     vault = make_vault(X, y, release)
     vault._examples.take = None
-    with pytest.raises(TypeError):  # it was charged before the examples were touched
+    with pytest.raises(RuntimeError, match="TypeError"):  # it was charged before the examples were touched
         vault.sampled_gradient(vault.problem.origin(), release, 1.0)
     assert vault.charged == 1
     for question in QUESTIONS:

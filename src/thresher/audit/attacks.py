@@ -32,8 +32,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from thresher.audit.claims import Claim
 from thresher.audit.parallel import fresh_clone, in_parallel
 from thresher.audit.rates import Guarantee
-from thresher.budget import Adjacency, PrivacyWarning, is_whole
+from thresher.budget import Adjacency, is_whole
 from thresher.tables import numeric_target, reject_text, without_values
+from thresher.warnings import ThresherWarning
 
 __all__ = ["ATTACKS", "Pool", "Records", "attack_scores", "check_settings", "fit_pool", "mean_without", "read_records"]
 
@@ -202,7 +203,7 @@ def _fit(estimator: Any, X: Any, labels: NDArray[Any], rows: Indices, seed: int)
     model = fresh_clone(estimator, seed)
     # One thread: how many there are decides the order of a sum and so its last bits, and n_jobs should decide nothing.
     with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", PrivacyWarning)
+        warnings.simplefilter("ignore", ThresherWarning)
         model.fit(X[rows], labels[rows])
     if not hasattr(model, "coef_"):
         raise TypeError(f"estimator={estimator!r} has no coef_ once fitted; the attacks are for linear models")

@@ -23,10 +23,11 @@ from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import fresh_clone, in_parallel
 from thresher.audit.witness import VAULTS, witness_of
-from thresher.budget import Adjacency, Budget, PrivacyWarning, is_whole
+from thresher.budget import Adjacency, Budget, is_whole
 from thresher.plan import Plan, Problem
 from thresher.randomness import NoiseSource
 from thresher.vaults.vault import Vault
+from thresher.warnings import ThresherWarning
 
 __all__ = ["AuditResult", "Event", "Suspect", "audit", "fit_of", "name_of", "plan_of", "suspect_of"]
 
@@ -233,7 +234,7 @@ def _see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -
     seeds = noise.uniform_integers(2**31, runs)
     outcomes = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
+        warnings.simplefilter("ignore", ThresherWarning)
         for coin, run_seed in zip(coins, seeds, strict=True):
             outcome = fit(*deepcopy(pair.second if coin else pair.first), int(run_seed))  # it may write into its rows
             outcomes.append(

@@ -20,10 +20,11 @@ from thresher.audit.bounds import one_run_epsilon_lower
 from thresher.audit.claims import Claim
 from thresher.audit.game import AuditResult, Event, Suspect, fit_of, name_of, plan_of, suspect_of
 from thresher.audit.script import Said
-from thresher.budget import Adjacency, Budget, PrivacyWarning, is_whole
+from thresher.budget import Adjacency, Budget, is_whole
 from thresher.plan import Plan, Problem
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
+from thresher.warnings import ThresherWarning
 
 __all__ = ["one_run", "random_canaries"]
 
@@ -166,7 +167,7 @@ def _seen(
 ) -> Floats:
     """How far the model's prediction for each canary leans towards its own target, away from the mirrored one."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
+        warnings.simplefilter("ignore", ThresherWarning)
         model = np.ravel(np.asarray(fit(*whole, seed), dtype=np.float64))
     rows, targets, mirrored = canaries
     d = rows.shape[1]

@@ -14,9 +14,9 @@ from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
-from thresher.budget import PrivacyWarning
 from thresher.experiments.experiment import Cell, Experiment, Row
 from thresher.progress import progress_bar
+from thresher.warnings import ThresherWarning
 
 __all__ = ["run_experiment"]
 
@@ -49,7 +49,7 @@ def _finished(run: Callable[..., list[Row]], todo: list[tuple[Cell, Path]], jobs
 def _run_one(run: Callable[..., list[Row]], cell: Cell, file: Path) -> None:
     start = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)  # a delta of .01, printed noise, no privacy: all on purpose
+        warnings.simplefilter("ignore", ThresherWarning)  # a delta of .01, printed noise, no privacy: all on purpose
         rows = run(**cell)
     record = {"cell": dict(cell), "seconds": time.perf_counter() - start, "rows": [dict(row) for row in rows]}
     part = file.with_suffix(".part")

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from thresher.display import out, show_certificate, show_coefficients, show_plans
+from thresher.display import out, show_certificate, show_coefficients, show_json, show_plans
 from thresher.federated.aborted import Aborted, Ended
 from thresher.guarded import check_folder, guarded
+from thresher.options import AsJson
 
 __all__ = ["federate"]
 
@@ -25,9 +26,13 @@ TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task: a TOML
 
 @federate.command()
 @guarded
-def plan(task: TaskFile) -> None:
+def plan(task: TaskFile, as_json: AsJson = False) -> None:
     """Show what TASK would release and cost, and the hash that every party must accept. Touches no data."""
-    _show(_read(task))
+    known = _read(task)
+    if as_json:
+        show_json(_record(known))
+    else:
+        _show(known)
 
 
 @federate.command()
@@ -49,6 +54,7 @@ def run(
     out_path: Annotated[Path, typer.Option("--out", help="Where to write the model and its certificate.")] = Path(
         "model.json"
     ),
+    as_json: AsJson = False,
 ) -> None:
     """Take part in TASK as one party, with the rows in DATA; the model comes out at every party.
 
@@ -67,7 +73,7 @@ def run(
     tls = _tls(certificate, key, authority)
     addresses, names = [member.address for member in known.members], [member.name for member in known.members]
     check_seats(seat, addresses, tls, names)
-    _accepted(known, accept)
+    _accepted(known, accept, ask=sys.stdin.isatty() and not as_json)
 
     def sit_down() -> Any:
         return MPyCParty(seat, addresses, tls=tls, names=names, timeout=timeout)
@@ -79,6 +85,9 @@ def run(
         typer.echo(f"thresher: {error}{remedy}", err=True)
         raise typer.Exit(3) from None
     model.save(out_path)
+    if as_json:
+        typer.echo(out_path.read_text())
+        return
     show_coefficients(model)
     show_certificate(model.certificate_)
     out.print(f"Written to {out_path}; check it with: thresher verify {out_path}")
@@ -89,6 +98,7 @@ def run(
 def certificates(
     task: TaskFile,
     folder: Annotated[Path, typer.Option(help="Where to write them.")] = Path("certificates"),
+    as_json: AsJson = False,
 ) -> None:
     """Write TLS certificates for the parties of TASK, and the authority that signs them.
 
@@ -101,6 +111,10 @@ def certificates(
     if (folder / "authority.pem").exists():
         raise ValueError(f"--folder={str(folder)!r} holds certificates already; name another folder")
     write_certificates(folder, [member.name for member in members], [member.address[0] for member in members])
+    if as_json:
+        files = sorted(file.name for file in folder.iterdir())
+        show_json({"folder": str(folder), "files": files})
+        return
     out.print(f"Written to {folder}: authority.pem, and a .pem and .key for each of {len(members)} parties.")
 
 
@@ -120,9 +134,17 @@ def _show(task: Any) -> None:
     out.print(f"hash of task and plan: {task.hash}")
 
 
-def _accepted(task: Any, accept: str | None) -> None:
+def _record(task: Any) -> dict[str, Any]:
+    """What is shown, for JSON."""
+    from thresher.planning.commands import record_of
+
+    parties = [{"name": each.name, "address": list(each.address), "rows": each.rows} for each in task.members]
+    return {**record_of(task.plan), "bounds": task.plan.problem.enforced, "parties": parties, "hash": task.hash}
+
+
+def _accepted(task: Any, accept: str | None, ask: bool) -> None:
     """Nothing is said to anybody before a person, or a script in its place, has accepted this very plan."""
-    if accept is None and sys.stdin.isatty():
+    if accept is None and ask:
         _show(task)
         accept = task.hash if typer.confirm("Accept this plan?") else ""
     if accept is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from thresher import logs
 from thresher.federated.aborted import Aborted
 from thresher.federated.completion import complete
 from thresher.federated.journal import Journal, price
@@ -32,6 +33,7 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
     at = task.seat_of(me)
     model, plan = task.model(), task.plan
     X, y = _rows(task, model, data, task.members[at].rows)
+    logs.planned(plan)
     warn_about(plan)
     with Journal.held(folder) as journal:
         journal.check(task.hash)

@@ -22,7 +22,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import JointRelease, Release
 from thresher.vaults.minimisers import check_ridge, stability
 from thresher.vaults.rows import round_off
-from thresher.vaults.vault import Vault
+from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["FederatedVault", "GatheredVault", "JointVault", "SeparateVault", "parties_of"]
 
@@ -45,7 +45,7 @@ class FederatedVault(Vault):
         parties: Sequence[Party],
         plan: Plan,
         noise: NoiseSource,
-        watch: Callable[[], None] = lambda: None,
+        watch: Callable[[], None] = nobody,
     ) -> None:
         super().__init__(plan, noise, watch)
         self._parties = list(parties)
@@ -76,7 +76,7 @@ class JointVault(FederatedVault):
         sizes: Sequence[int],
         plan: Plan,
         noise: NoiseSource,
-        watch: Callable[[], None] = lambda: None,
+        watch: Callable[[], None] = nobody,
     ) -> None:
         super().__init__(parties, plan, noise, watch)
         self._sizes = tuple(sizes)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from thresher.budget import Adjacency
 from thresher.certificate import Certificate
-from thresher.display import out, show_accounts, show_history
+from thresher.display import out, show_accounts, show_history, show_json
 from thresher.guarded import guarded
 from thresher.ledger import Ledger
+from thresher.ledger.ledger import UNITS
+from thresher.options import AsJson
 
 __all__ = ["ledger"]
 
@@ -29,12 +31,11 @@ KeyFile = Annotated[
     Path | None, typer.Option("--key", help="The ledger's secret. Default: $THRESHER_LEDGER_KEY, or LEDGER.key.")
 ]
 Dataset = Annotated[str, typer.Argument(help="The name of the data set.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
 @ledger.command()
 @guarded
-def create(book: Book, key: KeyFile = None) -> None:
+def create(book: Book, key: KeyFile = None, as_json: AsJson = False) -> None:
     """Make an empty ledger and its key.
 
     Keep the key: without it nobody can read on, and with it anybody could forge. Example: thresher ledger create
@@ -42,6 +43,9 @@ def create(book: Book, key: KeyFile = None) -> None:
     """
     made = Ledger(book, key=key)
     made.create()
+    if as_json:
+        show_json({"ledger": made.name, "key": str(made.key_path)})
+        return
     out.print(f"{made!r} is there, and its key in {made.key_path}. Next: thresher ledger grant", markup=False)
 
 
@@ -53,15 +57,28 @@ def grant(
     epsilon: Annotated[float, typer.Option(help="What all fits together may cost.")],
     delta: Annotated[float, typer.Option(help="At which delta; far below one over the number of rows.")],
     analyst: Annotated[str | None, typer.Option(help="Limit one analyst to this part of the data set's grant.")] = None,
-    adjacency: Annotated[str, typer.Option(help="replace-one or add-remove; fits must use the same.")] = "replace-one",
-    unit: Annotated[str, typer.Option(help="row, or person: all rows of one; fits must protect the same.")] = "row",
+    adjacency: Annotated[
+        str,
+        typer.Option(help="replace-one or add-remove; fits must use the same.", autocompletion=lambda: list(Adjacency)),
+    ] = "replace-one",
+    unit: Annotated[
+        str,
+        typer.Option(
+            help="row, or person: all rows of one; fits must protect the same.", autocompletion=lambda: list(UNITS)
+        ),
+    ] = "row",
     key: KeyFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Allow so much to be spent on DATASET; a later grant takes the place of an earlier one.
 
     Example: thresher ledger grant budget.db patients --epsilon 3 --delta 1e-6
     """
-    Ledger(book, key=key).grant(dataset, epsilon, delta, analyst=analyst, adjacency=adjacency, unit=unit)
+    opened = Ledger(book, key=key)
+    opened.grant(dataset, epsilon, delta, analyst=analyst, adjacency=adjacency, unit=unit)
+    if as_json:
+        show_json(opened.summary(dataset))
+        return
     whose = "" if analyst is None else f", to {analyst}"
     out.print(f"Granted for {dataset!r}{whose}: epsilon {epsilon:g} at delta {delta:g}.", markup=False)
 
@@ -73,7 +90,7 @@ def show(book: Book, key: KeyFile = None, as_json: AsJson = False) -> None:
     opened = Ledger(book, key=key)
     records = [record for dataset in opened.datasets for record in opened.summary(dataset)]
     if as_json:
-        typer.echo(json.dumps(records, indent=2))
+        show_json(records)
     else:
         show_accounts(records)
 
@@ -84,7 +101,7 @@ def history(book: Book, dataset: Dataset, key: KeyFile = None, as_json: AsJson =
     """Every grant and fit of DATASET, in their order. A fit that is only reserved was stopped; it counts."""
     entries = Ledger(book, key=key).history(dataset)
     if as_json:
-        typer.echo(json.dumps([asdict(entry) for entry in entries], indent=2))
+        show_json([asdict(entry) for entry in entries])
     else:
         show_history(dataset, entries)
 
@@ -105,7 +122,7 @@ def verify(
     certificate = None if model is None else Certificate.read(model)
     check = Ledger(book, key=key).verify(head, certificate)
     if as_json:
-        typer.echo(json.dumps(asdict(check), indent=2))
+        show_json(asdict(check))
     else:
         for problem in check.problems:
             typer.echo(f"thresher: {problem}", err=True)

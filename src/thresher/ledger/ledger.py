@@ -14,7 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from thresher.budget import Budget, PrivacyWarning
+from thresher import logs
+from thresher.budget import Budget
 from thresher.certificate import Certificate
 from thresher.ledger.book import FORMAT, Allowance, Book, Entry
 from thresher.ledger.chain import START, Key
@@ -22,6 +23,7 @@ from thresher.ledger.errors import LedgerError
 from thresher.ledger.fingerprint import sketch_of
 from thresher.ledger.stores import Run, store_of
 from thresher.plan import Plan
+from thresher.warnings import Unsettled
 
 __all__ = ["Ledger", "LedgerCheck", "Reservation", "reserved"]
 
@@ -67,8 +69,13 @@ class Ledger:
         self._book: Book | None = None
         self._lock = threading.Lock()
 
+    @property
+    def name(self) -> str:
+        """Its address without a password."""
+        return self._store.name
+
     def __repr__(self) -> str:
-        return f"Ledger({self._store.name!r})"
+        return f"Ledger({self.name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is the same ledger: what counts is in the store."""
@@ -202,6 +209,7 @@ class Ledger:
             return [spending] if known else [{"kind": "rows", "dataset": dataset, "sketch": list(sketch)}, spending]
 
         digest = self._write(bodies)
+        logs.reserved(str(spending["id"]))
         return Reservation(self, {"dataset": dataset, "entry": str(spending["id"]), "hash": digest})
 
     def resume(self, account: dict[str, str]) -> Reservation:
@@ -216,6 +224,7 @@ class Ledger:
         """Note that the fit of a reservation is done. Its cost was counted before and stays the same."""
         body = {"kind": "commit", "id": entry, "certificate": _digest(certificate)}
         self._write(lambda book: [] if book.is_committed(entry) else [body])
+        logs.settled(entry)
 
     # -- entries ------------------------------------------------------------------------------------------------
 
@@ -281,8 +290,9 @@ class Reservation:
             self.ledger.commit(self.account["entry"], told)
         except (LedgerError, OSError) as error:  # what was paid for must not be lost
             warnings.warn(
-                f"the ledger could not be told that the fit is done ({error}); its cost stays reserved, and counted",
-                PrivacyWarning,
+                f"ledger: it could not be told that the fit is done ({error}); its cost stays reserved and counts, so "
+                "do not fit again for its sake",
+                Unsettled,
                 stacklevel=5,
             )
         return told

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from sklearn.base import clone
 
-from thresher.display import out, show_plans
+from thresher.display import out, show_json, show_plans
 from thresher.options import (
     AdjacencyOption,
     AsJson,
@@ -32,7 +31,7 @@ from thresher.planning.simulate import LARGEST
 from thresher.planning.study import Study, study
 from thresher.planning.tables import show_study
 
-__all__ = ["plan"]
+__all__ = ["plan", "record_of"]
 
 EPSILONS = "0.25,0.5,1,2,4,8"
 
@@ -57,7 +56,11 @@ def plan(
         ),
     ] = SIGNAL,
     algorithm: Annotated[
-        str | None, typer.Option(help=f"Only these, NAME or NAME,NAME of {', '.join(PRIVATE)}, auto.")
+        str | None,
+        typer.Option(
+            help=f"Only these, NAME or NAME,NAME of {', '.join(PRIVATE)}, auto.",
+            autocompletion=lambda incomplete: _completed(incomplete),
+        ),
     ] = None,
     epsilons: Annotated[str | None, typer.Option(help=f"Predict for these budgets as well: {EPSILONS}.")] = None,
     rows: Annotated[str | None, typer.Option(help="Predict for these numbers of rows as well: 1000,10000.")] = None,
@@ -122,8 +125,8 @@ def plan(
 def _show(plans: list[Plan], choice: Plan, found: Study | str, as_json: bool) -> None:
     """The plans, and what was found in simulation or why there was none."""
     if as_json:
-        records = [_record(each) | (found.of(each.algorithm) if isinstance(found, Study) else {}) for each in plans]
-        typer.echo(json.dumps(records, indent=2))
+        records = [record_of(each) | (found.of(each.algorithm) if isinstance(found, Study) else {}) for each in plans]
+        show_json(records)
         return
     show_plans(plans)
     out.print(f"{choice.notes[-1]}.")
@@ -131,6 +134,12 @@ def _show(plans: list[Plan], choice: Plan, found: Study | str, as_json: bool) ->
         show_study(found, choice.problem, choice.budget.epsilon)
     else:
         out.print(f"{found[0].upper()}{found[1:]}.")
+
+
+def _completed(incomplete: str) -> list[str]:
+    """What the last of several names may be, after those that stand already."""
+    before, comma, _ = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in ("auto", *PRIVATE)]
 
 
 def _names(text: str | None, choice: Plan) -> list[str]:
@@ -169,7 +178,8 @@ def _numbers(option: str, text: str | None, kind: type[Any]) -> list[Any]:
     return sorted(set(numbers))
 
 
-def _record(plan: Plan) -> dict[str, Any]:
+def record_of(plan: Plan) -> dict[str, Any]:
+    """For JSON."""
     return {
         "algorithm": plan.algorithm,
         "epsilon": plan.epsilon,

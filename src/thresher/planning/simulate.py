@@ -11,9 +11,10 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
 
-from thresher.budget import PrivacyWarning, is_whole
+from thresher.budget import is_whole
 from thresher.planning.law import Drawn, PlanningLaw
 from thresher.progress import progress_bar
+from thresher.warnings import ThresherWarning
 
 __all__ = ["FRESH", "LARGEST", "Case", "Run", "Simulation"]
 
@@ -114,7 +115,7 @@ class Simulation:
         drawn = law.rows(rng, cases[0].n, theta)
         seed = int(noise.generate_state(1)[0])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyWarning)  # nothing here is private
+            warnings.simplefilter("ignore", ThresherWarning)  # nothing here is private
             return {case: judged(self.model(case, seed).fit(drawn.X, drawn.y), law, fresh) for case in cases}
 
 

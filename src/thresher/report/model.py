@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from thresher.certificate import Certificate
-from thresher.measurements import LINEAR
 from thresher.report import page
 from thresher.report.charts import dots
 from thresher.report.spending import budget_parts, outlook_parts, released_parts
 from thresher.report.words import BOUNDS, GRADES, UNITS, short, told
+from thresher.summary import Coefficient, Summary
 
 __all__ = ["model_page"]
 
@@ -104,31 +101,20 @@ def _meaning(certificate: Certificate) -> str:
 # -- coefficients ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Coefficient:
-    name: str
-    value: float
-    interval: tuple[float, float] | None = None
-    error: float = math.nan
-    noise: float = math.nan
-    sampling: float = math.nan
-    stability: float = math.nan
-
-    @property
-    def row(self) -> tuple[Any, ...]:
-        if self.interval is None:
-            return (self.name, self.value)
-        low, high = self.interval
-        return (
-            self.name, self.value, f"{low:.4g} to {high:.4g}", self.error, self.noise, self.sampling,
-            f"{100 * self.stability:.0f} %",
-        )  # fmt: skip
+def _row(c: Coefficient) -> tuple[Any, ...]:
+    if c.interval is None:
+        return (c.title, c.value)
+    low, high = c.interval
+    error, stability = math.hypot(c.noise, c.sampling), f"{100 * c.stability:.0f} %"
+    return (c.title, c.value, f"{low:.4g} to {high:.4g}", error, c.noise, c.sampling, stability)
 
 
 def _coefficients(model: Any) -> list[str]:
-    classes = _by_class(model)
-    certain = model.uncertainty_ is not None
-    parts = [page.paragraph(_reading(model))]
+    summary = model.summary(LEVEL)
+    names = [f"Class {output.label}" for output in summary.outputs] if len(summary.outputs) > 1 else [""]
+    classes = dict(zip(names, summary.outputs, strict=True))
+    certain = summary.why_no_intervals is None
+    parts = [page.paragraph(_reading(summary))]
     if not len(model.support_):
         words = "No feature stood out of the noise: this is the zero model."
         more = f"More {model.certificate_.counted}, a larger epsilon or tighter bounds help."
@@ -142,69 +128,40 @@ def _coefficients(model: Any) -> list[str]:
                 "may be off, and to look at the rows again would cost privacy."
             )
         )
-    drawn = [_chart(name, found, certain) for name, found in list(classes.items())[:MOST_CHARTS] if found]
+    top = list(classes.items())[:MOST_CHARTS]
+    drawn = [_chart(name, output.coefficients, certain) for name, output in top if output.coefficients]
     parts.append(page.side_by_side(drawn) if len(drawn) > 1 else "".join(drawn))
-    for at, (name, found) in enumerate(classes.items()):
+    for name, output in classes.items():
         parts += [page.subheading(name)] if name else []
-        parts.append(_table(found, float(np.ravel(model.intercept_)[at]), certain))
+        parts.append(_table(output.coefficients, output.intercept, certain))
     return parts
 
 
-def _by_class(model: Any) -> dict[str, list[_Coefficient]]:
-    """The coefficients that are not zero, the largest first; under no name if there are not several classes."""
-    values = np.atleast_2d(model.coef_)
-    names = [f"Class {label}" for label in model.classes_] if len(values) > 1 else [""]
-    return {name: _of(model, k, row) for k, (name, row) in enumerate(zip(names, values, strict=True))}
-
-
-def _of(model: Any, k: int, row: Any) -> list[_Coefficient]:
-    columns = getattr(model, "feature_names_in_", None)
-    extras: list[Any] = [()] * len(model.support_)
-    if model.uncertainty_ is not None:
-        sure, pick = model.uncertainty_, lambda values: np.atleast_2d(values)[k]
-        intervals = model.intervals(LEVEL).reshape(len(np.atleast_2d(model.coef_)), -1, 2)[k]
-        parts = (sure.standard_errors, sure.noise, sure.sampling, sure.stability)
-        extras = [((low, high), *rest) for (low, high), *rest in zip(intervals, *map(pick, parts), strict=True)]
-    found = [
-        _Coefficient(f"column {j}" if columns is None else str(columns[j]), float(row[j]), *extra)
-        for j, extra in zip(model.support_, extras, strict=True)
-        if row[j]
-    ]
-    return sorted(found, key=lambda coefficient: -abs(coefficient.value))
-
-
-def _chart(name: str, found: list[_Coefficient], certain: bool) -> str:
+def _chart(name: str, found: tuple[Coefficient, ...], certain: bool) -> str:
     top = found[:MOST_DRAWN]
     intervals = [c.interval for c in top if c.interval is not None] if certain else None
-    drawing = dots([c.name for c in top], [c.value for c in top], intervals, "coefficient", name)
+    drawing = dots([c.title for c in top], [c.value for c in top], intervals, "coefficient", name)
     caption = f"The {len(top)} largest of {len(found)} coefficients" if len(found) > len(top) else "All coefficients"
     return page.figure(drawing, f"{caption}{f', with {100 * LEVEL:g} % intervals' if certain else ''}.")
 
 
-def _table(found: list[_Coefficient], intercept: float, certain: bool) -> str:
+def _table(found: tuple[Coefficient, ...], intercept: float, certain: bool) -> str:
     columns = ["feature", "coefficient"]
     if certain:
         columns += [f"{100 * LEVEL:g} % interval", "standard error", "of privacy noise", "of sampling", "stability"]
-    rows = [c.row for c in found] + [("(intercept)", intercept, *[""] * (len(columns) - 2))]
+    rows = [_row(c) for c in found] + [("(intercept)", intercept, *[""] * (len(columns) - 2))]
     whole = page.table(columns, rows)
     return whole if len(found) <= MOST_DRAWN else page.folded(f"All {len(found)} coefficients", whole, "table")
 
 
-def _reading(model: Any) -> str:
-    values = np.atleast_2d(model.coef_)
-    if getattr(model, "classes_", None) is None:
-        measured = model._measurement()
-        what = "prediction" if measured == LINEAR else f"margin; the prediction is a function of that, {measured.name}"
-    else:
-        what = f"log-odds of {model.classes_[1]}" if len(values) == 1 else "score of the class"
-    words = f"One unit more of a feature, all else equal, adds its coefficient to the {what}."
-    if model.uncertainty_ is None:
-        return words
-    counted = model.certificate_.counted
+def _reading(summary: Summary) -> str:
+    if summary.why_no_intervals is not None:
+        return summary.effect
+    counted = summary.certificate.counted
     return (
-        f"{words} The standard error has two independent parts: the noise that was added for privacy, and that other "
-        f"{counted} of the same kind would have given other values. Stability is the chance that a fresh run on fresh "
-        f"{counted} would keep the feature, if it is as strong as found."
+        f"{summary.effect} The standard error has two independent parts: the noise that was added for privacy, and "
+        f"that other {counted} of the same kind would have given other values. Stability is the chance that a fresh "
+        f"run on fresh {counted} would keep the feature, if it is as strong as found."
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from thresher.experiments.errata import ERRATA
 from thresher.experiments.experiment import Chart, Experiment, Grid, Note, Part, Row, Verdict
@@ -30,6 +31,12 @@ class Outcome:
     @property
     def seeds(self) -> int:
         return len({row.get("seed") for row in self.rows})
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the verdicts, or what is missing."""
+        verdicts = [asdict(part) for part in self.parts if isinstance(part, Verdict)]
+        told = {"missing": self.missing or None, "seconds": self.seconds, "seeds": self.seeds}
+        return {"name": self.experiment.name, "title": self.experiment.title, **told, "verdicts": verdicts}
 
 
 READING = (

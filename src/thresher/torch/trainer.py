@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from thresher import logs
 from thresher.budget import Adjacency, Budget, is_whole
 from thresher.certificate import certify
 from thresher.fitting import warn_about
@@ -82,6 +83,7 @@ class PrivateTrainer:
         plan: Plan = with_neural_defaults(self.optimizer, n, self.budget).plan(problem, self.budget)
         if plan.problem != problem or plan.budget != self.budget:
             raise ValueError(f"optimizer={plan.algorithm!r} planned for another problem or budget than it was given")
+        logs.planned(plan)
         return plan
 
     def fit(self, X: Any, y: Any = None) -> Self:

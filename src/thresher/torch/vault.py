@@ -15,11 +15,12 @@ from thresher.randomness import NoiseSource
 from thresher.releases import Release, SampledRelease
 from thresher.torch.examples import Examples, placed
 from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_flat, trainable
-from thresher.vaults.vault import Vault
+from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["ModuleVault"]
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 MEMORY, MOST = 2**22, 512  # numbers in the gradients that are worked on at a time, and examples; more is slower
 Parts = Callable[[Tensor, Tensor], Floats]
 """What examples, inputs and targets, add to a sum."""
@@ -40,7 +41,7 @@ class ModuleVault(Vault):
         gradients: PerExample,
         plan: Plan,
         noise: NoiseSource,
-        watch: Callable[[], None] = lambda: None,
+        watch: Callable[[], None] = nobody,
         virtual_batch: int | None = None,
     ) -> None:
         super().__init__(plan, noise, watch)
@@ -142,9 +143,20 @@ class ModuleVault(Vault):
         total, like = np.zeros(self.problem.dimension), self._parameters[0]
         pieces = math.ceil(len(rows) / self._virtual_batch)
         for piece in np.array_split(rows, pieces) if pieces else ():
-            inputs, targets = self._examples.take(piece)
-            total += parts(placed(inputs, like), placed(targets, like))
+            total += self._part(parts, piece, like)
         return total
+
+    def _part(self, parts: Parts, rows: Indices, like: Tensor) -> Floats:
+        """What some examples add to a sum. What fails on them says no more than that: PyTorch quotes labels."""
+        assert self._examples is not None  # noqa: S101
+        try:
+            inputs, targets = self._examples.take(rows)
+            return parts(placed(inputs, like), placed(targets, like))
+        except Exception as error:
+            raise RuntimeError(
+                f"module and loss, or the Dataset, fail on an example ({type(error).__name__}); what it says may quote "
+                "the example. Are all labels below the number of outputs? Try them without privacy"
+            ) from None
 
     def _at(self, theta: Floats, inputs: Tensor, targets: Tensor) -> list[Tensor]:
         """Per-example gradients at ``theta``."""

@@ -17,6 +17,7 @@ from thresher.randomness import NoiseSource
 from thresher.releases import Release
 from thresher.vaults.people import Unrandomised, label_randomiser, refuse_hardened, unit_labels
 from thresher.vaults.rows import Rows
+from thresher.vaults.vault import nobody
 
 __all__ = ["LabelVault"]
 
@@ -28,9 +29,7 @@ class LabelVault(Rows):
 
     _reported = False
 
-    def __init__(
-        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody) -> None:
         refuse_hardened(noise)
         super().__init__(X, y, plan, noise, watch)
 

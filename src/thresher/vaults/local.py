@@ -14,7 +14,7 @@ from thresher.plan import Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import Release
 from thresher.vaults.people import Crowd, Reporter, refuse_hardened
-from thresher.vaults.vault import Vault
+from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["LocalVault", "SimulatedVault"]
 
@@ -51,9 +51,7 @@ class LocalVault(Vault):
 class SimulatedVault(LocalVault):
     """A local vault over a crowd simulated in this process, streamed in blocks."""
 
-    def __init__(
-        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody) -> None:
         refuse_hardened(noise)
         super().__init__(plan, noise, watch)
         rounds = sum(release.times for release in plan.releases)

@@ -19,7 +19,7 @@ from thresher.plan import OF_ROWS_ONLY, Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import RandomTrials, Release, ZCDPFilter
 from thresher.vaults.shares import Shares
-from thresher.vaults.vault import Vault
+from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["MOST_PRESENT", "ROUND_OFF", "Rows", "check_samplers", "clip_residuals", "margins_of", "round_off"]
 
@@ -49,7 +49,7 @@ class Rows(Vault):
     _shares: Shares | None = None  # every row counts 1
 
     def __init__(
-        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None,
+        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody,
         owners: Indices | None = None,
     ) -> None:  # fmt: skip
         super().__init__(plan, noise, watch)

@@ -21,7 +21,7 @@ from thresher.scoring import Scoring
 from thresher.vaults.central import CentralVault
 from thresher.vaults.rows import round_off
 from thresher.vaults.shares import Shares
-from thresher.vaults.vault import Vault
+from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["Candidate", "HeldOut", "Trial", "Trials"]
 
@@ -90,7 +90,7 @@ class Trials(Vault):
     of_people = True
 
     def __init__(
-        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None,
+        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody,
         owners: Indices | None = None,
     ) -> None:  # fmt: skip
         super().__init__(plan, noise, watch)

@@ -10,20 +10,25 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher import logs
 from thresher.clipping import LARGEST, SMALLEST
 from thresher.plan import Answer, Meter, Plan, Problem
 from thresher.randomness import NoiseSource
 from thresher.releases import Release
 
-__all__ = ["Vault"]
+__all__ = ["Vault", "nobody"]
 
 Floats = NDArray[np.float64]
+
+
+def nobody() -> None:
+    """Watches no vault. One that nobody watches, such as that of a trial nobody may know about, logs nothing."""
 
 
 class Vault:
     """Answers what its plan lists, as often as it lists it, and drops what it holds when it closes."""
 
-    def __init__(self, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody) -> None:
         self._plan = plan
         self._meter = Meter(plan)
         self._noise = noise
@@ -32,6 +37,8 @@ class Vault:
         """By-products of a run that may leave with the model: public, or computed from answers alone."""
         self.chosen: Plan | None = None
         """The plan of the one trial that is told of, where there were several."""
+        if watch is not nobody:
+            logs.opened(plan)
 
     @property
     def plan(self) -> Plan:
@@ -85,4 +92,6 @@ class Vault:
                 f"noise scale {scale!r}: the bounds are too extreme to be private; nothing is answered"
             )
         self._meter.record(Answer(release, clip, sensitivity, scale))
-        self._watch()
+        if self._watch is not nobody:
+            self._watch()
+            logs.answered(release, self._meter.charged)
