@@ -71,6 +71,7 @@ def here(tmp_path_factory):
     table = np.column_stack([X, X[:, 0] + 0.1 * rng.normal(size=300)])
     np.savetxt("t.csv", table, delimiter=",", header="a,b,c,d,y", comments="")
     (folder / "task.toml").write_text(TASK)
+    (folder / "t.toml").write_text('[columns.y]\nrole = "target"\nbounds = [-2, 2]\n[others]\nbounds = [-1, 1]\n')
     for words in (
         "ledger create made.db",
         "ledger grant made.db people --epsilon 3 --delta 1e-6",
@@ -105,6 +106,8 @@ CASES = {
     "ledger show made.db": lambda r: r[0]["dataset"] == "people" and r[0]["fits"] >= 1,
     "ledger history made.db people": lambda r: [entry["kind"] for entry in r] == ["grant", "fit"],
     "ledger verify made.db": lambda r: r["ok"],
+    "schema draft t.csv --target y --out drafted.toml": lambda r: r["columns"]["y"]["role"] == "target",
+    "schema check t.csv --schema t.toml": lambda r: r["columns"] == 4 and r["read_from_data"] == [],
     "federate plan task.toml": lambda r: len(r["parties"]) == 3 and len(r["hash"]) == 64,
     "federate certificates task.toml --folder tls": lambda r: "authority.pem" in r["files"] and len(r["files"]) >= 7,
 }

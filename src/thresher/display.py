@@ -226,11 +226,9 @@ def show_schema(schema: Schema, record: dict[str, Any]) -> None:
         f"{people}; no row is longer than {record['row_norm']:.3g}.",
         markup=False,
     )
-    few = min(10, record["columns"])
+    d = record["columns"]
     task = " --task classification" if schema.task == "classification" else ""
-    out.print(
-        f"What to expect: thresher plan --n ROWS --d {record['columns']} --sparsity 10 --epsilon 1{task}", markup=False
-    )
+    out.print(f"What to expect: thresher plan --n ROWS --d {d} --sparsity {min(10, d)} --epsilon 1{task}", markup=False)
     if record["read_from_data"]:
         out.print(
             f"Read from the data, to be replaced by public knowledge: {listed(record['read_from_data'])}. Until then "
