@@ -20,6 +20,7 @@ from pymdownx.superfences import SuperFencesException
 FORMULA = r"\$`([^`]+)`\$"
 ATTRIBUTE = r"""\s+[a-zA-Z_:][\w.:-]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?"""
 TAG = rf"(</?[a-zA-Z][a-zA-Z0-9-]*(?:{ATTRIBUTE})*\s*/?>|<!--.*?-->)"  # <x, theta> and <g + noise, v> are none
+BAR = r"<mo(?![^>]*form=)[^>]*>(&#x0007C;|&#x02016;|&#x02225;)</mo>"  # of an absolute value or a norm
 
 
 class FormulaError(SuperFencesException):  # type: ignore[misc]
@@ -38,7 +39,8 @@ def mathml(latex: str, display: str) -> str:
     unknown = [word for word in words if "\\" in word]
     if unknown:
         raise FormulaError(f"formula {latex!r}: latex2mathml does not know {', '.join(unknown)}")
-    return text
+    # as operators, left bars would grow and right ones stand apart
+    return re.sub(BAR, r'<mi mathvariant="normal">\1</mi>', text)
 
 
 class InlineFormula(InlineProcessor):  # type: ignore[misc]
