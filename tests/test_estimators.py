@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 import warnings
@@ -375,6 +376,22 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(ValueError, match=r"x\.json is not a model file"):
         load_model(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("damage", ["half", "no support", "an unknown class", "an unknown parameter"])
+def test_a_damaged_model_file_is_refused_in_one_line(tmp_path, damage):
+    X, y = np.eye(20), np.arange(20.0)
+    path = tmp_path / "m.json"
+    SparseRegressor(2, feature_bound=1.0, target_bound=20.0, epsilon=5.0).fit(X, y).save(path)
+    model = json.loads(path.read_text())
+    if damage == "half":
+        path.write_text(path.read_text()[:200])
+    else:
+        changes = {"no support": {"support": None}, "an unknown class": {"class": "Forest"},
+                   "an unknown parameter": {"params": {**model["params"], "depth": 3}}}  # fmt: skip
+        path.write_text(json.dumps({**model, **changes[damage]}))
+    with pytest.raises(ValueError, match=r"m\.json is (not a model file|a damaged model file)"):
+        load_model(path)
 
 
 def _labels(make, y):

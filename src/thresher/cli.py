@@ -14,6 +14,7 @@ from typing import Annotated, Any, TextIO
 
 import numpy as np
 import typer
+import typer.core
 
 from thresher.certificate import Certificate
 from thresher.demonstration import demonstrated
@@ -56,6 +57,8 @@ from thresher.report.page import check_writable
 from thresher.schema import Schema
 from thresher.schema.commands import schema
 from thresher.tables import Table, labels, read_table
+
+typer.core.HAS_RICH = False  # help is plain text; for rich, typer would put a backslash before every [default: ...]
 
 app = typer.Typer(
     help="Differentially private sparse learning: a small model you may publish, with a certificate of what it cost.",

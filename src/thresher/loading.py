@@ -35,9 +35,22 @@ KINDS = {
 
 def load_model(path: str | Path) -> LinearModel:
     """A model written by ``SparseRegressor.save``, ready to predict, with its certificate."""
-    model = json.loads(Path(path).read_text())
+    try:
+        model = json.loads(Path(path).read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        model = None
     if not isinstance(model, dict) or model.get("format") != "thresher-model-1":
         raise ValueError(f"{path} is not a model file written by thresher's save(); its 'format' is missing or unknown")
+    try:
+        return _read(model)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path} is a damaged model file, or one of a later version: {type(error).__name__} {error}; take it from "
+            "its source again"
+        ) from None
+
+
+def _read(model: dict[str, Any]) -> LinearModel:
     estimator: Any = KINDS[model["class"]](**{**model["params"], "epsilon": float(model["params"]["epsilon"])})
     values = np.atleast_2d(np.asarray(model["coefficients"], dtype=np.float64))
     coefficients = np.zeros((len(values), model["n_features"]))

@@ -37,7 +37,7 @@ def command_line() -> str:
     sections = [CLI]
     for words in ([], *commands(get_command(app))):
         shown = CliRunner().invoke(app, [*words, "--help"], prog_name="thresher", env={"COLUMNS": "100"})
-        text = shown.stdout.strip().replace("\\[", "[")  # typer escapes for rich, which does not print here
+        text = shown.stdout.strip()
         sections.append(f"## thresher {' '.join(words)}".rstrip() + f"\n\n```text\n{text}\n```\n")
     return "\n".join(sections)
 
