@@ -43,7 +43,7 @@ def load_model(path: str | Path) -> LinearModel:
         raise ValueError(f"{path} is not a model file written by thresher's save(); its 'format' is missing or unknown")
     try:
         return _read(model)
-    except (LookupError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             f"{path} is a damaged model file, or one of a later version: {type(error).__name__} {error}; take it from "
             "its source again"
