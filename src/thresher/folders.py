@@ -96,9 +96,7 @@ def _parquet_facts(file: Path, target: str | None) -> tuple[list[str], int, Any]
     if target not in names:
         raise ValueError(f"--target={target!r} is not a column; the columns are {listed(names)}")
     y = opened.read(columns=[target]).column(0).to_numpy()
-    reject_missing(
-        y, f"y: column {target!r}", "declare it in a schema (--schema); dropping rows by what they hold is not private"
-    )
+    reject_missing(y, f"y: column {target!r}", "choose another target: dropping rows by what they hold is not private")
     return names, len(y), y
 
 

@@ -67,7 +67,8 @@ def _check_column(column: Any, name: str) -> None:
         np.asarray(column, dtype=np.float64)
     except (ValueError, OverflowError):
         raise ValueError(
-            f"X: column {name} holds text; encode it as numbers first (for example one-hot) or leave it out"
+            f"X: column {name} holds text; declare its categories in a schema (thresher schema draft writes a first "
+            "one), encode it as numbers, or leave it out"
         ) from None
     except TypeError:  # not text but something stranger: scikit-learn's own message says what
         return
@@ -236,7 +237,10 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str]
 def reject_missing(column: NDArray[Any], name: str, remedy: str) -> None:
     kind = column.dtype.kind
     if (kind == "f" and np.any(np.isnan(column))) or (kind == "U" and np.any(column == "")):
-        raise ValueError(f"{name} has missing values; fill them with a public constant or {remedy}")
+        raise ValueError(
+            f"{name} has missing values; declare in a schema what they count as (thresher schema draft), fill them "
+            f"with a public constant, or {remedy}"
+        )
 
 
 def labels(values: ArrayLike) -> NDArray[Any]:
