@@ -185,9 +185,9 @@ def test_bad_parameters_are_named_with_value_and_remedy_before_any_row_is_held(c
         (lambda X, y: (X[:10], y), ValueError, ("inconsistent", "10")),
         (lambda X, y: (X.ravel(), y), ValueError, ("2D",)),
         (lambda X, y: (X[:1], y[:1]), ValueError, ("1 sample",)),
-        (lambda X, y: (pd.DataFrame(X).assign(city="Paris"), y), ValueError, ("'city'", "one-hot")),
-        (lambda X, y: (pl.DataFrame({"a": X[:, 0], "city": ["Paris"] * len(X)}), y), ValueError, ("'city'", "one-hot")),
-        (lambda X, y: (np.array([["a", "b"]] * 5), y[:5]), ValueError, ("column 0", "one-hot")),
+        (lambda X, y: (pd.DataFrame(X).assign(city="Paris"), y), ValueError, ("'city'", "schema")),
+        (lambda X, y: (pl.DataFrame({"a": X[:, 0], "city": ["Paris"] * len(X)}), y), ValueError, ("'city'", "schema")),
+        (lambda X, y: (np.array([["a", "b"]] * 5), y[:5]), ValueError, ("column 0", "schema")),
     ],
 )
 def test_bad_data_is_refused_before_any_row_is_held(spoil, error, words, table, monkeypatch):

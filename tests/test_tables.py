@@ -12,7 +12,7 @@ from thresher.tables import read_table
     ("text", "words"),
     [
         ("", ("is empty",)),
-        ("a,b\n1,secret\n", ("column 'b'", "one-hot")),
+        ("a,b\n1,secret\n", ("column 'b'", "schema")),
         ("a,b\n1,\n", ("column 'b'", "missing values")),
         ("a,b\n1,nan\n", ("column 'b'", "missing values")),
         ("a,b\n1,2,3\n", ("2 column names", "3 columns")),
