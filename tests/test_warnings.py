@@ -124,3 +124,14 @@ def test_the_command_line_shows_warnings_in_one_line(tmp_path):
     assert shown.exit_code == 0, shown.stderr
     (line,) = shown.stderr.splitlines()
     assert line.startswith("thresher: warning: epsilon=0.5, sparsity=5 with 60 rows: ")
+
+
+def test_a_pure_guarantee_needs_no_rule_of_gaussian_noise():
+    """delta=0 has no zCDP to predict with: the fit goes on without that warning."""
+    X, y = np.eye(30), np.linspace(-1, 1, 30)
+    model = SparseRegressor(
+        2, epsilon=0.1, delta=0.0, feature_bound=1.0, target_bound=1.0, algorithm="output-perturbation"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.fit(X, y).certificate_.delta == 0

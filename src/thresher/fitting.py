@@ -229,7 +229,7 @@ def warn_about(plan: Plan) -> None:
             f"delta={budget.delta:g} is not below 1/n={1 / n:g}: it allows publishing some {counted} in the clear "
             "(erratum E-4); use delta=None for 1/n^2",
         )
-    if plan.trust == "central" and plan.algorithm in REGISTRY:
+    if plan.trust == "central" and plan.algorithm in REGISTRY and budget.delta > 0:  # pure DP has no such rule
         least = noise_over_largest_signal(plan.problem, budget)
         if least > 1:
             _warn(
