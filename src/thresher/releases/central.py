@@ -301,7 +301,7 @@ class LaplaceVertex(Release):
 
 @dataclass(frozen=True)
 class GaussianCategories(Release):
-    """The texts of a column whose number of rows plus N(0, sd^2) is at least 1 + clearance * sd, and nothing else.
+    """The texts of a column whose number of rows plus N(0, sd^2) is at least 1 + clearance * sd, the largest first.
 
     Noise is added to the counts of texts that are there and to no others, since nobody knows the others. A row holds at
     most one text of a column, so counts have Delta_2 = sqrt(contributions(adjacency)); sd = sd_per_sensitivity *

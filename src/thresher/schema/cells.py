@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 GAP, OTHER = -1, -2  # codes of cells that hold no declared category: the last and the last but one of a list
 NOBODY = "(missing)"  # whose rows are that tell no person
-FAULTS = ("missing", "not readable", "outside of the bounds")  # what may be wrong with a cell; one at a time
+FAULTS = ("missing", "unreadable or undeclared", "outside of bounds")  # what may be wrong with a cell; one at a time
 
 
 def numbers_of(column: Column, cells: Any, decimal: str = ".") -> Floats:
@@ -69,7 +69,7 @@ def texts_of(cells: Any) -> list[str]:
 
 
 def faults_of(column: Column, cells: Any, decimal: str = ".") -> NDArray[np.int8]:
-    """What is wrong with each cell: its position in FAULTS, or -1. A category that is not declared is not readable."""
+    """What is wrong with each cell: its position in FAULTS, or -1. Undeclared categories are unreadable."""
     faults = np.full(len(cells), -1, dtype=np.int8)
     if column.kind == "category":
         codes = codes_of(column, cells) if column.separator is None else _least_codes(column, cells)

@@ -49,6 +49,15 @@ class Looks:
         at = np.fromiter((places[text] for text in texts), np.intp, len(texts))
         return cls(texts, numbers[at], days[at])
 
+    @classmethod
+    def joined(cls, pieces: list[Looks]) -> Looks:
+        none = np.empty(0)
+        return cls(
+            [text for piece in pieces for text in piece.texts],
+            np.concatenate([none, *(piece.numbers for piece in pieces)]),
+            np.concatenate([none, *(piece.days for piece in pieces)]),
+        )
+
     @property
     def filled(self) -> int:
         return sum(text != "" for text in self.texts)

@@ -33,7 +33,7 @@ class TextVault(Vault):
         self._cells: NDArray[Any] | None = X
 
     def categories(self, column: int, release: GaussianCategories, fewest: float = 0.0) -> list[Any]:
-        """The texts of a column whose count plus noise reaches the release's threshold and ``fewest``, sorted."""
+        """The texts of a column whose noisy count reaches the release's threshold and ``fewest``, the largest first."""
         if self._cells is None:
             raise RuntimeError("the vault is closed: its texts are gone and it answers nothing more")
         self._check_question(release, 1.0, None)
@@ -43,7 +43,7 @@ class TextVault(Vault):
         threshold = max(1 + release.clearance * release.multiplier * sensitivity, fewest)
         published, scale = self._above(dict(counts), threshold, sensitivity, release.multiplier)
         self._record(release, 1.0, sensitivity, scale)
-        return sorted(published)
+        return published
 
     def close(self) -> None:
         """Drop the texts. The answers stay."""
@@ -54,4 +54,5 @@ class TextVault(Vault):
     ) -> tuple[list[Any], float]:
         """The way out of every text: those whose noisy counts reach the threshold, and the noise's scale."""
         noisy, scale = self._noise.gaussian(np.array([*counts.values()], dtype=float), sensitivity, multiplier)
-        return [text for text, count in zip(counts, noisy, strict=True) if count >= threshold], scale
+        found = [(count, text) for text, count in zip(counts, noisy, strict=True) if count >= threshold]
+        return [text for _, text in sorted(found, reverse=True)], scale
