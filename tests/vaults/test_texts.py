@@ -182,9 +182,8 @@ def test_a_release_of_another_question_pays_for_nothing():
 
 def test_a_closed_vault_answers_nothing_and_no_vault_leaves_its_process():
     release = GaussianCategories(1, 2.0, 3.0)
-    with vault_of([["a"]], release) as vault:
-        with pytest.raises(TypeError, match="never leaves"):
-            pickle.dumps(vault)
+    with vault_of([["a"]], release) as vault, pytest.raises(TypeError, match="never leaves"):
+        pickle.dumps(vault)
     with pytest.raises(RuntimeError, match="closed"):
         vault.categories(0, release)
     assert vault.answers == ()

@@ -312,7 +312,7 @@ class GaussianCategories(Release):
     1) >= clearance], independently of all others. Its law is (1 - l) times the law given that the text is not
     published, plus l times another; a law without such a text is (1 - l) times itself plus l times itself. The first
     parts are about texts that both have: their counts with noise are a Gaussian release, of which what is published is
-    a function. That is what :attr:`Cost.lost` means, and it holds whatever was answered before, so l adds up over uses.
+    a function. That is what ``Cost.lost`` means, and it holds whatever was answered before, so l adds up over uses.
     A threshold above 1 + clearance * sd only makes l smaller. QED
     """
 

@@ -52,7 +52,7 @@ class ColumnBounds(PrivateFit):
     Attributes
     ----------
     low_, high_, median_
-        For each column, of public levels: see :class:`~thresher.preprocessing.ColumnRanges`.
+        For each column, of public levels: see ``thresher.preprocessing.ColumnRanges``.
     certificate_, plan_, algorithm_
         What it cost, what was planned, and what ran.
     """

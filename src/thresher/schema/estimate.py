@@ -31,6 +31,7 @@ from thresher.schema.draft import MOST_CATEGORIES, OFTEN
 from thresher.schema.looks import FIRST_DAY, LAST_DAY, Looks, Undeclared, named_code, named_id
 from thresher.schema.shares import ColumnShares, flags_of
 from thresher.schema.writing import Facts, one_digit, opening, outwards, table, written, years
+from thresher.warnings import UtilityWarning, WideRanges
 
 __all__ = ["Estimate", "Steps", "estimate"]
 
@@ -153,14 +154,16 @@ class _Draft:
         if self.measured and off > TAILS[1] * self.n:
             warnings.warn(
                 f"an end of one of {len(self.measured)} ranges may be off by {off:.0f} of {self.n} rows: bounds may "
-                "come out as wide as --largest. Use a larger --epsilon or fewer columns",
-                stacklevel=5,
+                "come out as wide as --largest; use a larger --epsilon, or leave columns out",
+                WideRanges,
+                stacklevel=4,
             )
         if self.named and self.threshold > self.n / 2:
             warnings.warn(
-                f"a category is listed only if about {self.threshold:.0f} of {self.n} rows hold it. Use a larger "
-                "--epsilon or fewer columns",
-                stacklevel=5,
+                f"a category is listed only if about {self.threshold:.0f} of {self.n} rows hold it; use a larger "
+                "--epsilon, or leave columns out",
+                UtilityWarning,
+                stacklevel=4,
             )
 
     @property

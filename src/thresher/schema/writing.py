@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-__all__ = ["Facts", "one_digit", "opening", "outwards", "section", "table", "written", "years"]
+__all__ = ["Facts", "one_digit", "opening", "outwards", "quoted", "section", "table", "written", "years"]
 
 READ = "read_from_data = true  # replace by public knowledge, then remove this line"
 
