@@ -277,14 +277,8 @@ def _questions() -> dict[str, Question]:
     found |= {
         name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
     }
-    return (
-        found
-        | {"perturbed-minimiser": _perturbed()}
-        | _sampled_questions()
-        | _text_questions()
-        | _local_questions()
-        | _joint()
-    )
+    found |= {"perturbed-minimiser": _perturbed()} | _sampled_questions() | _text_questions()
+    return found | _local_questions() | _joint()
 
 
 def _local_questions() -> dict[str, Question]:

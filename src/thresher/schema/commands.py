@@ -129,7 +129,7 @@ def check(
 def _check_free(path: Path) -> None:
     check_folder(path)
     if path.exists():
-        raise ValueError(f"--out: {str(path)!r} exists; a draft overwrites nothing, give another name")
+        raise ValueError(f"--out={str(path)!r} exists; a draft overwrites nothing, give another name")
 
 
 def _reject_person(person: str | None) -> None:
