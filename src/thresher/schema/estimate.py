@@ -31,7 +31,7 @@ from thresher.schema.draft import MOST_CATEGORIES, OFTEN
 from thresher.schema.looks import FIRST_DAY, LAST_DAY, Looks, Undeclared, named_code, named_id
 from thresher.schema.shares import ColumnShares, flags_of
 from thresher.schema.writing import Facts, one_digit, opening, outwards, table, written, years
-from thresher.warnings import UtilityWarning, WideRanges
+from thresher.warnings import WideRanges
 
 __all__ = ["Estimate", "Steps", "estimate"]
 
@@ -141,28 +141,21 @@ class _Draft:
         self.kinds = {name: self._kind(name) for name in looks}
         self.measured = [name for name, kind in self.kinds.items() if kind in ("number", "date")]
         self.named = [name for name, kind in self.kinds.items() if kind in ("text", "code")]
-        self._warn()
         if self.measured:
+            self._warn_of_wide_ranges()
             steps.bounds.set_params(largest=[self._largest(name) for name in self.measured])
             steps.bounds.fit(np.column_stack([_numbers(looks[name], self.kinds[name]) for name in self.measured]))
         if self.named:
             steps.categories.fit(np.array([looks[name].texts for name in self.named], dtype=object).T)
 
-    def _warn(self) -> None:
-        """Of what will be little worth: public, as it follows from the number of rows and what was found so far."""
-        off = self.steps.bounds.plan(self.n, max(len(self.measured), 1)).settings["rank_error"]
-        if self.measured and off > TAILS[1] * self.n:
+    def _warn_of_wide_ranges(self) -> None:
+        """Public: it follows from the number of rows and what was found so far."""
+        off = self.steps.bounds.plan(self.n, len(self.measured)).settings["rank_error"]
+        if off > TAILS[1] * self.n:
             warnings.warn(
                 f"an end of one of {len(self.measured)} ranges may be off by {off:.0f} of {self.n} rows: bounds may "
                 "come out as wide as --largest; use a larger --epsilon, or leave columns out",
                 WideRanges,
-                stacklevel=4,
-            )
-        if self.named and self.threshold > self.n / 2:
-            warnings.warn(
-                f"a category is listed only if about {self.threshold:.0f} of {self.n} rows hold it; use a larger "
-                "--epsilon, or leave columns out",
-                UtilityWarning,
                 stacklevel=4,
             )
 
@@ -206,8 +199,9 @@ class _Draft:
         found: list[Any] = self.steps.categories.categories_[self.named.index(name)] if name in self.named else []
         if self.kinds[name] == "code":
             found = list(dict.fromkeys(float(text) for text in found if _is_number(text)))
-        if name == self.target and len(found) < 2:
-            return Facts(name, remark="fewer than two classes were held by rows enough: write the public ones here")
+        if name == self.target:
+            few = "fewer than two classes are held by rows enough: write the public ones here"
+            return Facts(name, categories=tuple(sorted(found)), remark=few if len(found) < 2 else "")
         if not found or len(found) > MOST_CATEGORIES:
             return Facts(name, ignored="empty, ids, names or free text: too many different cells, or too few of each")
         return Facts(name, categories=tuple(sorted(found)), base=found[0], gaps=gaps)
