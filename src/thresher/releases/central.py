@@ -309,11 +309,11 @@ class GaussianCategories(Release):
 
     Proof, of one use. A text that only one of two neighbours has is held there by the one row in which they differ. So
     each neighbour has at most one such text, with a count of 1, and publishes it with chance l = Q(clearance) = P[N(0,
-    1) >= clearance], independently of all others. Its law is (1 - l) times the law given that the text is not
-    published, plus l times another; a law without such a text is (1 - l) times itself plus l times itself. The first
-    parts are about texts that both have: their counts with noise are a Gaussian release, of which what is published is
-    a function. That is what ``Cost.lost`` means, and it holds whatever was answered before, so l adds up over uses.
-    A threshold above 1 + clearance * sd only makes l smaller. QED
+    1) >= clearance], independently of all others; with a higher threshold, with less. Its law is (1 - l) times the law
+    given that the text is not published, plus l times another; a law without such a text is (1 - l) times itself plus l
+    times itself. The first parts are about texts that both have: their counts with noise are a Gaussian release, of
+    which what is published, in its order, is a function. That is what ``Cost.lost`` means, and it holds whatever was
+    answered before, so l adds up over uses. QED
     """
 
     sd_per_sensitivity: float
