@@ -14,6 +14,7 @@ from thresher.plan import Meter, Plan, Problem
 from thresher.randomness import NoiseSource
 from thresher.releases import (
     ExactRelease,
+    GaussianCategories,
     GaussianGradient,
     GumbelStep,
     PerturbedMinimiser,
@@ -73,6 +74,7 @@ STRANGERS = [
     GaussianGradient(2, 50.0),  # one use at a time
     GaussianGradient(1, 0.0),
     PerturbedMinimiser(1, 50.0, 0.1, 1000.0),
+    GaussianCategories(1, 50.0, 6.0),  # its rare events are no zCDP
     ExactRelease(1, "gradient"),
     ZCDPFilter(1, 1e-6),
 ]

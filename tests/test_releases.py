@@ -22,6 +22,7 @@ from thresher.releases import (
     BinomialMinimiser,
     ClassReport,
     ExactRelease,
+    GaussianCategories,
     GaussianGradient,
     GaussianGram,
     GaussianLabels,
@@ -84,6 +85,7 @@ ONE_OF_EACH = [
     *(kind(times=3, sd_per_sensitivity=2.5) for kind in GAUSSIANS),
     *(kind(times=3, scale_per_sensitivity=2.5, picks=4) for kind in TOPS),
     *(kind(times=3, scale_per_sensitivity=2.5) for kind in (*GUMBELS, LaplaceVertex)),
+    GaussianCategories(times=3, sd_per_sensitivity=2.5, clearance=6.0),
     PerturbedMinimiser(times=1, sd_per_sensitivity=2.5, curvature_ratio=0.1, sd_per_tolerance=30.0),
     L2LaplaceMinimiser(times=2, epsilon=0.7),
     PrintedLabels(times=1, sd=0.3),
@@ -177,7 +179,7 @@ def test_a_filter_is_one_cap_priced_in_zcdp():
 def test_multipliers_are_noise_scale_over_sensitivity():
     central = ONE_OF_EACH[: -len(REPORTS)]
     assert [release.multiplier for release in central] == [
-        *[2.5] * 15,
+        *[2.5] * 16,
         1 / 0.7,
         0.0,
         0.0,
@@ -322,6 +324,7 @@ def test_each_release_names_its_question_and_its_noise():
         ("vertex", "gumbel"),
         ("step length", "gumbel"),
         ("vertex", "laplace"),
+        ("categories", "thresholded gaussian"),
         ("perturbed minimiser", "gaussian in the objective"),
         ("minimiser", "l2-laplace"),
         ("printed labels", "gaussian"),

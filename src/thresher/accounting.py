@@ -242,7 +242,7 @@ class Cost:
     @property
     def gaussian_mu(self) -> float:
         """The mu with which all of it is exactly as telling as N(0,1) against N(mu,1); infinite if there is none."""
-        return math.inf if self.sampled else math.sqrt(self.mu_squared)
+        return math.inf if self.sampled or self.lost > 0 else math.sqrt(self.mu_squared)
 
     @property
     def curve(self) -> Floats:

@@ -181,13 +181,13 @@ class Certificate:
         from dp_accounting.dp_event import RepeatAndSelectDpEvent
         from dp_accounting.rdp import RdpAccountant, compute_epsilon
 
-        accountant, never_empty = RdpAccountant(), 0.0
+        accountant, never_empty, lost = RdpAccountant(), 0.0, 0.0
         for entry in self.releases:
             release = release_from_dict(entry["release"])
             if "within" in entry:
                 continue
             costs = release.trial_costs if isinstance(release, RandomTrials) else [release.cost()]
-            rho = max(cost.rho for cost in costs)
+            rho, lost = max(cost.rho for cost in costs), lost + math.fsum(cost.lost for cost in costs)
             if math.isinf(rho) or any(cost.sampled for cost in costs):
                 return None
             if isinstance(release, RandomTrials):
@@ -198,8 +198,10 @@ class Certificate:
                 accountant.compose(GaussianDpEvent(release.multiplier), release.times)
             else:
                 accountant.compose(ZCDpEvent(rho))
+        if lost >= self.delta:
+            return None
         orders = np.asarray(accountant.orders)
-        return float(compute_epsilon(orders, accountant.rdp + never_empty / (orders - 1), self.delta)[0])
+        return float(compute_epsilon(orders, accountant.rdp + never_empty / (orders - 1), self.delta - lost)[0])
 
 
 def certify(

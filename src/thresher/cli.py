@@ -31,19 +31,21 @@ from thresher.display import (
 from thresher.federated.commands import federate
 from thresher.folders import tables_of
 from thresher.guarded import check_folder, guarded, log_to_stderr
-from thresher.ledger import Ledger
 from thresher.ledger.commands import ledger
 from thresher.loading import load_model
 from thresher.models import ClassifierModel
 from thresher.options import (
     AdjacencyOption,
     AlgorithmOption,
+    Analyst,
     AsJson,
     Data,
+    Dataset,
     Delta,
     Epsilon,
     FeatureBound,
     Intercept,
+    LedgerUrl,
     Report,
     RowBound,
     Sparsity,
@@ -51,6 +53,7 @@ from thresher.options import (
     Task,
     TaskOption,
     estimator_for,
+    ledger_of,
 )
 from thresher.planning.commands import plan
 from thresher.report.page import check_writable
@@ -143,11 +146,9 @@ def fit(
         "model.json"
     ),
     report: Report = None,
-    ledger: Annotated[
-        str | None, typer.Option(help="The account book that pays: a file such as budget.db, or postgresql://...")
-    ] = None,
-    dataset: Annotated[str | None, typer.Option(help="The name of DATA in the ledger.")] = None,
-    analyst: Annotated[str | None, typer.Option(help="Who asks, where the ledger grants analyst by analyst.")] = None,
+    ledger: LedgerUrl = None,
+    dataset: Dataset = None,
+    analyst: Analyst = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a private sparse model to DATA and write it with its certificate.
@@ -161,7 +162,7 @@ def fit(
     params: dict[str, Any] = {
         "sparsity": sparsity, "epsilon": epsilon, "delta": delta, "row_bound": row_bound, "algorithm": algorithm,
         "adjacency": adjacency, "fit_intercept": intercept, "hardened": hardened, "verbose": 1,
-        "ledger": _ledger(ledger, analyst), "dataset": dataset,
+        "ledger": ledger_of(ledger, analyst), "dataset": dataset,
     }  # fmt: skip
     if table_schema is not None:
         _reject_declared(target, person, feature_bound, target_bound, classes)
@@ -382,12 +383,6 @@ def _experiments() -> list[str]:
     from thresher.experiments import NAMES
 
     return ["list", *NAMES]
-
-
-def _ledger(url: str | None, analyst: str | None) -> Ledger | None:
-    if url is None and analyst is not None:
-        raise ValueError(f"--analyst={analyst!r} has a meaning only with --ledger; leave it out")
-    return None if url is None else Ledger(url, analyst=analyst)
 
 
 def _columns_of(model: Any, data: Path) -> Iterator[Table]:

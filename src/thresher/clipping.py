@@ -24,6 +24,7 @@ __all__ = [
     "check_structure",
     "clip_rows",
     "clip_targets",
+    "counts_sensitivity",
     "gradient_sensitivity",
     "gram_sensitivity",
     "mean_loss_sensitivity",
@@ -218,6 +219,14 @@ def gram_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:
     ||x x' - z z'||^2 = ||x||^4 + ||z||^4 - 2 (x'z)^2: the two terms are never more than a right angle apart.
     """
     return math.sqrt(adjacency.contributions) * float(clip) / int(n)
+
+
+def counts_sensitivity(adjacency: Adjacency) -> float:
+    """l2 sensitivity of the numbers of rows that hold each of several texts, where a row holds at most one.
+
+    A row that comes or goes moves one count by 1; one that is replaced moves one down and another up.
+    """
+    return math.sqrt(adjacency.contributions)
 
 
 def minimiser_sensitivity(clip: float, n: int, adjacency: Adjacency, ridge: float, tolerance: float) -> float:

@@ -24,10 +24,12 @@ from thresher.releases import Release
 from thresher.report.reproduction import Outcome
 from thresher.report.words import UNITS, between, short, told
 from thresher.schema import Schema
+from thresher.schema.cells import FAULTS
+from thresher.schema.counts import Counts
 from thresher.tables import listed
 
 __all__ = [
-    "out", "show_accounts", "show_certificate", "show_coefficients", "show_experiments", "show_findings",
+    "out", "show_accounts", "show_certificate", "show_coefficients", "show_counts", "show_experiments", "show_findings",
     "show_history", "show_json", "show_outcome", "show_plans", "show_schema", "silent",
 ]  # fmt: skip
 
@@ -235,3 +237,18 @@ def show_schema(schema: Schema, record: dict[str, Any]) -> None:
             "certificates are conditional on these values being public.",
             markup=False,
         )
+
+
+def show_counts(counts: Counts) -> None:
+    certificate = counts.certificate
+    grid = _folded("column", *FAULTS)
+    for name, found in counts.cells.items():
+        grid.add_row(escape(name), *(f"{found[fault]:.0f}" if fault in found else "" for fault in FAULTS))
+    grid.title = f"about how many of {certificate.n_samples} {certificate.counted}"
+    out.print(grid)
+    if counts.odd_rows is not None:
+        out.print(f"Rows with another number of cells than the first line: about {counts.odd_rows:.0f}.")
+    out.print(
+        f"The standard error of each number is {counts.standard_error:.3g}; what is below 0 is noise. It cost epsilon "
+        f"{certificate.epsilon:g} at delta {certificate.delta:.3g} of the budget of the {certificate.counted}."
+    )

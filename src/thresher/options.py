@@ -12,6 +12,7 @@ from thresher.algorithms import ERM, REGISTRY
 from thresher.budget import Adjacency
 from thresher.erm_estimators import ERMClassifier, ERMRegressor
 from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.ledger import Ledger
 
 
 class Task(StrEnum):
@@ -45,6 +46,12 @@ AdjacencyOption = Annotated[
 ]
 Intercept = Annotated[bool, typer.Option(help="Fit a constant as well (0.8 % more noise).")]
 Report = Annotated[Path | None, typer.Option(help="Write a page with tables and plots here.")]
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option("--ledger", help="The account book that pays: a file such as budget.db, or postgresql://..."),
+]
+Dataset = Annotated[str | None, typer.Option(help="The name of DATA in the ledger.")]
+Analyst = Annotated[str | None, typer.Option(help="Who asks, where the ledger grants analyst by analyst.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Data = Annotated[
     Path,
@@ -67,6 +74,13 @@ def estimator_for(task: Task, target_bound: str | None, **params: Any) -> Any:
             raise ValueError(f"--target-bound={target_bound}: class labels need no bound; leave it out")
         return door(**params)
     return door(target_bound=_range(target_bound), **params)
+
+
+def ledger_of(url: str | None, analyst: str | None) -> Ledger | None:
+    """The ledger that pays, if there is one."""
+    if url is None and analyst is not None:
+        raise ValueError(f"--analyst={analyst!r} has a meaning only with --ledger; leave it out")
+    return None if url is None else Ledger(url, analyst=analyst)
 
 
 def _range(text: str | None) -> float | tuple[float, float] | None:

@@ -33,7 +33,7 @@ MOST_ROWS_EACH = 64
 """Rows of one person that count. The average of 64 is off that of all by an eighth of their spread, which is little
 beside how people differ; and up to a million people, the round-off of so many terms stays far below what one moves."""
 
-OF_ROWS_ONLY = ("perturbed minimiser", "printed gradient", "printed labels")
+OF_ROWS_ONLY = ("perturbed minimiser", "printed gradient", "printed labels", "categories")
 """Questions whose price, or formula, is about a single row: a person with several rows has none."""
 
 INTERCEPT_SHARE = 1 / 8
@@ -325,7 +325,9 @@ class Meter:
         if is_priced_here(release) and release in self._left:
             return None
         cost = release.cost() if is_priced_here(release) and not isinstance(release, ZCDPFilter) else None
-        if self._rho_left == 0 or cost is None or cost.sampled or release.times != 1 or math.isinf(cost.rho):
+        # a cap is in zCDP alone: it pays for no events of a small chance
+        beyond = cost is None or cost.sampled or cost.lost > 0 or math.isinf(cost.rho)
+        if self._rho_left == 0 or cost is None or beyond or release.times != 1:
             raise BudgetExceeded(f"{release!r} is not in the plan; nothing was answered")
         return cost.rho
 

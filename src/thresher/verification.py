@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from thresher.budget import Adjacency, is_whole
 from thresher.clipping import (
+    counts_sensitivity,
     gradient_sensitivity,
     gram_sensitivity,
     mean_loss_sensitivity,
@@ -49,7 +50,8 @@ def problems_of_filters(entries: list[Listed]) -> list[str]:
         own = [(release, within == "filter") for at, release, within in entries if at == part]
         caps = math.fsum(release.rho for release, within in own if isinstance(release, ZCDPFilter) and not within)
         costs = [release.cost() for release, within in own if within]
-        passed = math.fsum(math.inf if cost.sampled else cost.rho for cost in costs)  # batches have no zCDP
+        # batches have no zCDP, and a filter pays for no events of a small chance
+        passed = math.fsum(math.inf if cost.sampled or cost.lost > 0 else cost.rho for cost in costs)
         if not passed <= caps:
             problems.append(f"releases of zCDP {passed:.6g} are listed within a filter of {caps:.6g}")
     return problems
@@ -130,6 +132,8 @@ def _least_sensitivity(release: Release, clip: float, certificate: Certificate) 
         return gradient_sensitivity(clip, release.batch, adjacency)
     if question in ("quantile", "votes"):
         return 1.0  # one row moves one rank, or one block's vote, for either adjacency
+    if question == "categories":
+        return counts_sensitivity(adjacency)
     if question in ("minimiser", "labels"):  # the clip of labels is that of the teacher times the public rows' norm
         return minimiser_sensitivity(clip, n, adjacency, certificate.settings["ridge"], tolerance=0.0)
     if question in ("local gradient", "local labels"):

@@ -179,13 +179,14 @@ def moved(first, second):
 
 NUMBERS = ["gradient", "restricted-gradient", "moments", "gram", "minimiser", "labels", "pure-minimiser"]
 CHOICES = ["selection", "votes", "quantile", "vertex", "signed-vertex", "walked-vertex", "step-length"]
+TEXTS = ["categories", "rare-category"]
 BATCHES = [name for name, question in QUESTIONS.items() if isinstance(question.probe.release, SampledRelease)]
 
 
-def test_every_question_is_a_number_or_a_choice_or_of_a_batch_or_the_perturbed_minimiser_or_a_report():
-    """Reports are in test_local_witness.py."""
+def test_every_question_is_a_number_or_a_choice_or_of_a_batch_or_of_texts_or_the_perturbed_minimiser_or_a_report():
+    """Reports are in test_local_witness.py, texts in vaults/test_texts.py."""
     central = {name for name, question in QUESTIONS.items() if question.probe.trust == "central"}
-    assert {*NUMBERS, *CHOICES, *BATCHES, "perturbed-minimiser"} == central
+    assert {*NUMBERS, *CHOICES, *BATCHES, *TEXTS, "perturbed-minimiser"} == central
 
 
 @pytest.mark.parametrize("name", BATCHES)

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from thresher import Schema, SparseRegressor
-from thresher.schema.draft import FEWEST, draft, outwards, quoted
+from thresher.schema.draft import FEWEST, draft
+from thresher.schema.writing import outwards, quoted
 
 
 def frame(n=1000, seed=0):

@@ -12,12 +12,13 @@ from scipy import sparse
 
 from thresher.randomness import NoiseSource
 from thresher.releases import GaussianReport, Release, SampledRelease
-from thresher.vaults import CentralVault, LabelVault, SimulatedVault
+from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
 from thresher.vaults.people import Reporter
 from thresher.walk import Walk
 
 __all__ = [
     "FreeSign",
+    "LowThreshold",
     "QuietLabels",
     "QuietNoise",
     "QuietReports",
@@ -118,6 +119,15 @@ class WrongSign(CentralVault):
         scale = multiplier * sensitivity
         taken_off = np.abs(self._noise.laplace(scale, scores.size))
         return np.array([np.argmax(scores - taken_off)]), scale
+
+
+class LowThreshold(TextVault):
+    """Publishes a text as soon as its noisy count is at least 1, as if everybody knew what texts there may be."""
+
+    def _above(
+        self, counts: dict[Any, int], threshold: float, sensitivity: float, multiplier: float
+    ) -> tuple[list[Any], float]:
+        return super()._above(counts, 1.0, sensitivity, multiplier)
 
 
 # -- random batches -------------------------------------------------------------------------------------------------

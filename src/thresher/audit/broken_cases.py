@@ -6,6 +6,7 @@ from typing import Any
 
 from thresher.audit.broken import (
     FreeSign,
+    LowThreshold,
     QuietLabels,
     QuietNoise,
     QuietReports,
@@ -40,19 +41,21 @@ def broken_cases() -> list[Case]:
 
 def _broken() -> list[Case]:
     """Each break of the questions it concerns. Free signs of choices are those of vertices of an l1 ball."""
-    others = ("signed-vertex", "sampled-gradients", "few-fixed-gradient")  # broken in other ways
+    others = ("signed-vertex", "sampled-gradients", "few-fixed-gradient", "rare-category")  # broken in other ways
     quiet = [name for name, item in QUESTIONS.items() if item.probe.trust == "central" and name not in others]
-    unclipped = [name for name in quiet if name not in ("votes", "quantile")]
+    unclipped = [name for name in quiet if name not in ("votes", "quantile", "categories")]
     choices = ["selection", "votes", "quantile", "vertex", "signed-vertex", "step-length"]
     signed = ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels", "signed-vertex"]
     most = dict.fromkeys([*choices, "walked-vertex"], 12_000) | {"pure-minimiser": 8_000, "step-length": 8_000}
     # their prices, Renyi curves, are so much above their costs that 0.7 of the noise costs little more than claimed
     most |= {"perturbed-minimiser": 80_000, "fixed-gradient": 40_000}
     most |= {"sampled-gradient": 10_000, "sampled-momentum": 10_000, "added-gradient": 20_000, "quantile": 24_000}
+    most |= {"categories": 10_000}
     cases = [_broken_case(name, "quiet", {"noise": QuietNoise}, most.get(name, 4_000)) for name in quiet]
     cases += [_broken_case(name, "unclipped", {"vault": Unclipped}, 2_000) for name in unclipped]
     cases += [_broken_case(name, "free-sign", {"vault": FreeSign}, 1_000) for name in signed]
     cases += [_broken_case(name, "rerun", {"vault": Rerun}, 1_000) for name in choices]
+    cases.append(_broken_case("rare-category", "low-threshold", {"vault": LowThreshold}, 2_000))
     return cases
 
 

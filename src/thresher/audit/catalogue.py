@@ -47,6 +47,8 @@ from thresher.plan import Plan, Problem
 from thresher.preprocessing import ColumnRanges
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
+from thresher.schema.categories import FrequentTexts
+from thresher.schema.shares import MeanFlags
 
 __all__ = ["Case", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
 
@@ -159,6 +161,9 @@ def _algorithms() -> list[Case]:
         (DPSLKT(), pairs.support_flip(101, 2), MIXED, 5_000),
         (DPSLKT(teacher="convex", ridge=10.0), row, GAUSSIAN, 5_000),
         (ColumnRanges(quantiles=None, centre=True), pairs.ranks(), MIXED, 10_000),
+        (MeanFlags(), row, GAUSSIAN, 10_000),
+        (FrequentTexts(fewest=1), pairs.edge(1), Claim(2.0, 0.1), 10_000),
+        (FrequentTexts(fewest=1), pairs.rare_text(), Claim(2.0, 0.1), 10_000),
     ]
     return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 

@@ -22,7 +22,7 @@ from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import fresh_clone, in_parallel
-from thresher.audit.witness import VAULTS, witness_of
+from thresher.audit.witness import vault_of, witness_of
 from thresher.budget import Adjacency, Budget, is_whole
 from thresher.plan import Plan, Problem
 from thresher.randomness import NoiseSource
@@ -54,7 +54,7 @@ class Suspect:
 
     def witness(self, plan: Plan) -> Any:
         """The vault with an auditor's ear."""
-        return witness_of(self.vault or VAULTS[plan.trust])
+        return witness_of(self.vault or vault_of(plan))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ __all__ = [
     "all_ones",
     "ballots",
     "crowd",
+    "edge",
     "full_row",
     "label_ends",
     "leaning",
@@ -32,6 +33,7 @@ __all__ = [
     "one_rises",
     "orthogonal_rows",
     "ranks",
+    "rare_text",
     "support_flip",
     "turned_row",
 ]
@@ -227,6 +229,24 @@ def ballots(d: int = 8) -> Pair:
     X[0], y[0] = 0.0, 0.0
     z[0] = 1.0
     return Pair("ballots", (X, y), (Z, z), _problem(d, d, d - 1, "squared"))
+
+
+def edge(count: int = 19) -> Pair:
+    """Of texts, written as numbers: one that so many rows hold, or one row more (add-remove).
+
+    With a threshold a little above, whether it is published tells as much as the noisy count itself.
+    """
+    X = np.ones((count + 1, 1))
+    y = np.zeros(count + 1)
+    return Pair("edge", (X[1:], y[1:]), (X, y), _problem(count + 1, 1, 1, "squared"), Adjacency.ADD_REMOVE)
+
+
+def rare_text(n: int = 20) -> Pair:
+    """Of texts, written as numbers: one that all rows hold, and one row that has another, of its own."""
+    X = np.ones((n, 1))
+    Z = X.copy()
+    Z[0] = 2.0
+    return Pair("rare text", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, 1, 1, "squared"))
 
 
 def label_ends(largest: float) -> Pair:

@@ -21,6 +21,7 @@ from thresher.releases import (
     BinomialGradient,
     BinomialMinimiser,
     ClassReport,
+    GaussianCategories,
     GaussianGradient,
     GaussianGram,
     GaussianLabels,
@@ -46,7 +47,7 @@ from thresher.releases import (
     SphereReport,
 )
 from thresher.trust import Trust
-from thresher.vaults import CentralVault, LabelVault, LocalVault
+from thresher.vaults import CentralVault, LabelVault, LocalVault, TextVault
 from thresher.vaults.perturbation import curvature_ratio
 from thresher.walk import Walk
 
@@ -196,6 +197,26 @@ def _perturbed() -> Question:
     return Question(Probe("perturbed-minimiser", release, _perturbed_minimiser), pair, claim)
 
 
+def _text_questions() -> dict[str, Question]:
+    """A text whose count lies a little below the threshold, or at it; and a text that one row holds.
+
+    Their price has the chance that the latter is published in its delta, so that delta is not small.
+    """
+    release = GaussianCategories(1, 1 / 1.5, 2.0)
+    claim = Claim(release.cost().epsilon(0.1)[0], 0.1)
+    asked = {"categories": (_at_the_edge, pairs.edge()), "rare-category": (_categories, pairs.rare_text())}
+    return {name: Question(Probe(name, release, ask), pair, claim) for name, (ask, pair) in asked.items()}
+
+
+def _categories(vault: TextVault, release: Any) -> Any:
+    return vault.categories(0, release)
+
+
+def _at_the_edge(vault: TextVault, release: Any) -> Any:
+    """The threshold at which the odds of counts of 19 and 20 are about e^epsilon."""
+    return vault.categories(0, release, fewest=20.34)
+
+
 def _sampled_questions() -> dict[str, Question]:
     """Half of the rows with little noise and a large delta, where counts see most; several small batches, where it
     matters that each is drawn anew.
@@ -256,7 +277,8 @@ def _questions() -> dict[str, Question]:
     found |= {
         name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
     }
-    return found | {"perturbed-minimiser": _perturbed()} | _sampled_questions() | _local_questions() | _joint()
+    found |= {"perturbed-minimiser": _perturbed()} | _sampled_questions() | _text_questions()
+    return found | _local_questions() | _joint()
 
 
 def _local_questions() -> dict[str, Question]:

@@ -20,16 +20,17 @@ from thresher.audit.joint_witness import Consortium, JointWitness
 from thresher.audit.local_witness import LabelWitness, LocalWitness
 from thresher.audit.mixtures import MOST_ROWS, Mixture, log_sum, mixture_of
 from thresher.audit.script import Said
+from thresher.audit.text_witness import TextWitness
 from thresher.plan import Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import Release, SampledRelease
 from thresher.trust import Trust
-from thresher.vaults import CentralVault, LabelVault, SimulatedVault
+from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
 from thresher.vaults.batches import Residuals
 from thresher.vaults.vault import Vault
 from thresher.walk import Walk
 
-__all__ = ["VAULTS", "Witness", "log_chance_of_first", "log_chance_of_top", "witness_of"]
+__all__ = ["VAULTS", "Witness", "log_chance_of_first", "log_chance_of_top", "vault_of", "witness_of"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -177,8 +178,20 @@ VAULTS: Mapping[Trust, type[Vault]] = MappingProxyType(
 """The vault that a plan is put to, by who sees the rows."""
 
 _WITNESSES: Mapping[type[Vault], Any] = MappingProxyType(
-    {CentralVault: Witness, SimulatedVault: LocalWitness, LabelVault: LabelWitness, Consortium: JointWitness}
+    {
+        CentralVault: Witness,
+        SimulatedVault: LocalWitness,
+        LabelVault: LabelWitness,
+        Consortium: JointWitness,
+        TextVault: TextWitness,
+    }
 )
+
+
+def vault_of(plan: Plan) -> type[Vault]:
+    """The vault that a plan is put to; a curator's texts have one of their own."""
+    of_texts = any(release.question == "categories" for release in plan.releases)
+    return TextVault if of_texts else VAULTS[plan.trust]
 
 
 def witness_of(vault: type[Vault]) -> Any:

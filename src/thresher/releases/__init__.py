@@ -11,6 +11,7 @@ from typing import Any
 
 from thresher.releases.base import ExactRelease, Release
 from thresher.releases.central import (
+    GaussianCategories,
     GaussianGradient,
     GaussianGram,
     GaussianLabels,
@@ -55,6 +56,7 @@ __all__ = [
     "BinomialRelease",
     "ClassReport",
     "ExactRelease",
+    "GaussianCategories",
     "GaussianGradient",
     "GaussianGram",
     "GaussianLabels",
@@ -96,7 +98,7 @@ __all__ = [
 _KINDS: dict[str, type[Release]] = {
     kind.__name__: kind
     for kind in (
-        GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram,
+        GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram, GaussianCategories,
         GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
         GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, GumbelStep, LaplaceVertex, ExactRelease,
         SampledGradient, SampledMomentum, ZCDPFilter, GaussianScore, RandomTrials,

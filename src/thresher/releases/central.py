@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
 
-from thresher.accounting import ORDERS, Cost, choice_epsilon
-from thresher.budget import is_whole
+from thresher.accounting import ORDERS, Cost, choice_epsilon, gaussian_mu
+from thresher.budget import Budget, is_whole
 from thresher.releases.base import GaussianRelease, Release, check_multiplier
 
 __all__ = [
+    "GaussianCategories",
     "GaussianGradient",
     "GaussianGram",
     "GaussianLabels",
@@ -296,6 +297,52 @@ class LaplaceVertex(Release):
         if self.scale_per_sensitivity == 0:
             return Cost.unbounded()
         return Cost.pure_dp(choice_epsilon(self.scale_per_sensitivity), self.times)
+
+
+@dataclass(frozen=True)
+class GaussianCategories(Release):
+    """The texts of a column whose number of rows plus N(0, sd^2) is at least 1 + clearance * sd, the largest first.
+
+    Noise is added to the counts of texts that are there and to no others, since nobody knows the others. A row holds at
+    most one text of a column, so counts have Delta_2 = sqrt(contributions(adjacency)); sd = sd_per_sensitivity *
+    Delta_2.
+
+    Proof, of one use. A text that only one of two neighbours has is held there by the one row in which they differ. So
+    each neighbour has at most one such text, with a count of 1, and publishes it with chance l = Q(clearance) = P[N(0,
+    1) >= clearance], independently of all others; with a higher threshold, with less. Its law is (1 - l) times the law
+    given that the text is not published, plus l times another; a law without such a text is (1 - l) times itself plus l
+    times itself. The first parts are about texts that both have: their counts with noise are a Gaussian release, of
+    which what is published, in its order, is a function. That is what ``Cost.lost`` means, and it holds whatever was
+    answered before, so l adds up over uses. QED
+    """
+
+    sd_per_sensitivity: float
+    clearance: float
+    question: ClassVar[str] = "categories"
+    noise: ClassVar[str] = "thresholded gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier("sd_per_sensitivity", self.sd_per_sensitivity)
+        check_multiplier("clearance", self.clearance)
+
+    @classmethod
+    def calibrated(cls, budget: Budget, times: int) -> Self:
+        """``times`` uses that together take the budget, half of its delta for texts that one row holds."""
+        lost = budget.delta / 2
+        mu = gaussian_mu(budget.epsilon, budget.delta - lost)
+        clearance = -float(ndtri(lost / times)) * (1 + 1e-12)  # a little inside the budget
+        return cls(times, math.sqrt(times) / mu, clearance)
+
+    @property
+    def multiplier(self) -> float:
+        return self.sd_per_sensitivity
+
+    def cost(self) -> Cost:
+        if self.sd_per_sensitivity == 0:
+            return Cost.unbounded()
+        mu = 1 / self.sd_per_sensitivity
+        return replace(Cost.gaussian(self.times * mu * mu), lost=self.times * float(ndtr(-self.clearance)))
 
 
 @dataclass(frozen=True)

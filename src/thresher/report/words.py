@@ -38,6 +38,7 @@ QUESTIONS = {
     "gram": "how the columns in use vary together",
     "selection": "which columns go along most with what is not explained yet",
     "votes": "which columns most blocks of rows would select",
+    "categories": "which texts of a column many rows hold",
     "quantile": "at which size the values of a quantity should be cut off",
     "vertex": "along which column to move next",
     "step length": "how far to move",

@@ -16,17 +16,20 @@ from numpy.typing import NDArray
 
 from thresher.schema.column import Column
 
-__all__ = ["GAP", "NOBODY", "OTHER", "codes_of", "ids_of", "numbers_of", "several_codes_of"]
+__all__ = [
+    "FAULTS", "GAP", "NOBODY", "OTHER", "codes_of", "faults_of", "ids_of", "numbers_of", "several_codes_of", "texts_of",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 
 GAP, OTHER = -1, -2  # codes of cells that hold no declared category: the last and the last but one of a list
 NOBODY = "(missing)"  # whose rows are that tell no person
+FAULTS = ("missing", "unreadable or undeclared", "outside of bounds")  # what may be wrong with a cell; one at a time
 
 
 def numbers_of(column: Column, cells: Any, decimal: str = ".") -> Floats:
     """Numbers, or days since the first of the bounds; outside of the bounds, as declared: clipped or a gap."""
-    read = _days(column, cells) if column.kind == "date" else _numbers(cells, decimal)
+    read = _unbounded(column, cells, decimal)
     low, high = column.span
     if column.outside == "missing":
         with np.errstate(invalid="ignore"):
@@ -58,11 +61,40 @@ def ids_of(cells: Any) -> list[Any]:
     return [_person(cell) for cell in _listed(cells)]
 
 
+def texts_of(cells: Any) -> list[str]:
+    """Cells as names of categories, "" for gaps; days in their usual form."""
+    if _kind(cells) == "M":
+        cells = np.asarray(cells, dtype="datetime64[D]")
+    return [_text(cell) for cell in _listed(cells)]
+
+
+def faults_of(column: Column, cells: Any, decimal: str = ".") -> NDArray[np.int8]:
+    """What is wrong with each cell: its position in FAULTS, or -1. Undeclared categories are unreadable."""
+    faults = np.full(len(cells), -1, dtype=np.int8)
+    if column.kind == "category":
+        codes = codes_of(column, cells) if column.separator is None else _least_codes(column, cells)
+        faults[codes == GAP], faults[codes == OTHER] = 0, 1
+        return faults
+    empty = np.array([text == "" for text in texts_of(cells)], dtype=bool)
+    if column.kind != "none":
+        read, (low, high) = _unbounded(column, cells, decimal), column.span
+        with np.errstate(invalid="ignore"):
+            faults[(read < low) | (read > high)] = 2
+        faults[np.isnan(read)] = 1
+    faults[empty] = 0
+    return faults
+
+
 # -- numbers and dates -------------------------------------------------------------------------------------------------
 
 
+def _unbounded(column: Column, cells: Any, decimal: str) -> Floats:
+    """Numbers, or days since the first of the bounds, wherever they lie; NaN for gaps."""
+    return _days(column, cells) if column.kind == "date" else _numbers(cells, decimal)
+
+
 def _numbers(cells: Any, decimal: str) -> Floats:
-    if getattr(getattr(cells, "dtype", None), "kind", "O") in "biuf":
+    if _kind(cells) in "biuf":
         return np.asarray(cells, dtype=np.float64)
     listed = _listed(cells)
     if decimal != ".":
@@ -72,7 +104,7 @@ def _numbers(cells: Any, decimal: str) -> Floats:
 
 def _days(column: Column, cells: Any) -> Floats:
     first = column.first_day
-    if getattr(getattr(cells, "dtype", None), "kind", "O") == "M":
+    if _kind(cells) == "M":
         days = (np.asarray(cells, dtype="datetime64[D]") - np.datetime64(first, "D")).astype(np.float64)
         days[np.isnat(cells)] = np.nan
         return days
@@ -119,12 +151,25 @@ def _each(read: Callable[[Any], float], cells: Sequence[Any]) -> Floats:
         return np.fromiter(map(careful, cells), np.float64, len(cells))
 
 
+def _kind(cells: Any) -> str:
+    """NumPy's letter for what an array holds; "O" for lists."""
+    return str(getattr(getattr(cells, "dtype", None), "kind", "O"))
+
+
 # -- categories and ids ------------------------------------------------------------------------------------------------
 
 
 def _lookup(column: Column) -> dict[Any, int]:
     key = _key(column)
     return {key(category): at for at, category in enumerate(column.categories or ())} | {key(None): GAP}
+
+
+def _least_codes(column: Column, cells: Any) -> NDArray[np.int32]:
+    """Of cells with several categories: OTHER if one is not declared, GAP if there is none."""
+    rows, codes = several_codes_of(column, cells)
+    least = np.zeros(len(cells), dtype=np.int32)
+    np.minimum.at(least, rows, codes)
+    return least
 
 
 def _key(column: Column) -> Callable[[Any], Any]:

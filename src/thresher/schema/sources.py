@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -11,11 +11,17 @@ from typing import Any
 
 from thresher.tables import is_numeric, pyarrow_parquet
 
-__all__ = ["Source", "in_memory", "source_of"]
+__all__ = ["Piece", "Source", "in_memory", "source_of"]
 
 PIECE = 50_000  # rows of a file that are read at a time
 
 Pieces = Iterator[Mapping[str, Any]]
+
+
+class Piece(dict[str, Any]):
+    """Cells by name. Rows of a .csv file that are ``odd`` have not as many cells as columns; all of theirs are gaps."""
+
+    odd: Sequence[bool] = ()
 
 
 class Source:
@@ -90,7 +96,9 @@ def _csv(path: Path, delimiter: str) -> Source:
             whole = (row if len(row) == len(names) else blank for row in rows if row)
             while piece := list(islice(whole, PIECE)):
                 columns = list(zip(*piece, strict=True))
-                yield {names[j]: columns[j] for j in at}
+                cells = Piece({names[j]: columns[j] for j in at})
+                cells.odd = [row is blank for row in piece]
+                yield cells
                 tell(file.buffer.tell() / size)
 
     return Source(names, pieces)

@@ -3,6 +3,7 @@
 from thresher.vaults.central import CentralVault
 from thresher.vaults.labels import LabelVault
 from thresher.vaults.local import LocalVault, SimulatedVault
+from thresher.vaults.texts import TextVault
 from thresher.vaults.trials import Candidate, Trials
 
-__all__ = ["Candidate", "CentralVault", "LabelVault", "LocalVault", "SimulatedVault", "Trials"]
+__all__ = ["Candidate", "CentralVault", "LabelVault", "LocalVault", "SimulatedVault", "TextVault", "Trials"]

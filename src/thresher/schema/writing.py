@@ -1,0 +1,137 @@
+"""The text of a schema's first version, whether its facts were read from the data or estimated privately."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+__all__ = ["Facts", "one_digit", "opening", "outwards", "quoted", "section", "table", "written", "years"]
+
+READ = "read_from_data = true  # replace by public knowledge, then remove this line"
+
+CELLS = """\
+# Whatever a cell holds: outside of bounds it is clipped, and what is not declared or cannot be read counts as missing.
+# A missing number counts as what is typical, and a missing category as the base, unless the column says otherwise:
+# missing = 40, missing = "Private", or missing = "indicator" for a column of its own.
+"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a draft says about a column: bounds, categories, or neither and why."""
+
+    name: str
+    bounds: tuple[Any, Any] | None = None  # numbers, or dates
+    typical: float | None = None
+    categories: tuple[Any, ...] = ()
+    base: Any = None
+    gaps: bool = False  # in more than a few rows, so that they may mean something
+    ignored: str = ""
+    read: bool = False  # from the data
+    remark: str = ""
+
+
+def opening(comment: str, delimiter: str, decimal: str) -> str:
+    lines = (f"delimiter = {quoted(delimiter)}", f"decimal = {quoted(decimal)}")
+    return f"{comment}#\n{CELLS}\n{table('table', lines)}"
+
+
+def written(facts: Facts, *, is_target: bool) -> str:
+    """The section of a column."""
+    if facts.ignored:
+        return section(facts.name, [f'role = "ignore"  # {facts.ignored}'])
+    lines = [*(['role = "target"'] if is_target else []), *([f"# {facts.remark}"] if facts.remark else [])]
+    lines += _of_target(facts) if is_target else _of_feature(facts)
+    return section(facts.name, [*lines, *([READ] if facts.read else [])])
+
+
+def _of_feature(facts: Facts) -> list[str]:
+    if facts.bounds is None:
+        lines = [f"categories = {_list(facts.categories)}"]
+        lines += [f"base = {_value(facts.base)}  # what the others are compared with"]
+    else:
+        lines = [f"bounds = {_list(facts.bounds)}"]
+        if facts.typical is not None:
+            expected = "# what is expected where nothing is known, about the median"
+            lines += [f"typical = {_value(facts.typical)}  {expected}", 'unit = ""']
+    return [*lines, *(['missing = "indicator"  # a column of its own; or a constant'] if facts.gaps else [])]
+
+
+def _of_target(facts: Facts) -> list[str]:
+    missing = "# what a target that is missing counts as"
+    if facts.bounds is None:
+        lines = [f"categories = {_list(facts.categories)}"]
+        of_text = [name for name in facts.categories if isinstance(name, str)]
+        return [*lines, *(f"missing = {_value(name)}  {missing}" for name in of_text[:1])]
+    low, high = facts.bounds
+    unit = [] if isinstance(low, date) else ['unit = ""']
+    return [f"bounds = {_list(facts.bounds)}", *unit, f"missing = {_value(low + (high - low) / 2)}  {missing}"]
+
+
+def section(name: str, lines: Iterable[str]) -> str:
+    bare = re.fullmatch(r"[A-Za-z0-9_-]+", name) is not None
+    return table(f"columns.{name if bare else quoted(name)}", lines)
+
+
+def table(name: str, lines: Iterable[str]) -> str:
+    return "\n".join([f"[{name}]", *lines, ""])
+
+
+def quoted(text: str) -> str:
+    """A TOML string."""
+    escapes = {"\\": "\\\\", '"': '\\"', "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+    escaped = "".join(escapes.get(c, c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}") for c in text)
+    return f'"{escaped}"'
+
+
+def _list(values: Iterable[Any]) -> str:
+    return f"[{', '.join(map(_value, values))}]"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, date):
+        return str(value)
+    return f"{value:.12g}" if abs(value) < 1e12 else f"{value:.12e}"
+
+
+# -- rounding ----------------------------------------------------------------------------------------------------------
+
+
+def one_digit(value: float, bounds: tuple[float, float]) -> float:
+    """Rounded to one digit, within the bounds."""
+    low, high = bounds
+    return min(max(float(f"{value:.0e}"), low), high)
+
+
+def years(first: date, last: date) -> tuple[date, date]:
+    """Whole years around these days."""
+    return date(first.year, 1, 1), date(last.year, 12, 31)
+
+
+def outwards(low: float, high: float) -> tuple[float, float]:
+    """A range around these with ends that are 0, 1, 2 or 5 times a power of ten."""
+    down, up = (
+        (-_round_up(-low) if low < 0 else _round_down(low)),
+        (_round_up(high) if high > 0 else -_round_down(-high)),
+    )
+    return (down, up) if down < up else (down, down + 1.0)
+
+
+def _round_up(value: float) -> float:
+    if value == 0:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next((step * power for step in (1.0, 2.0, 5.0) if value <= step * power), 10.0 * power)
+
+
+def _round_down(value: float) -> float:
+    if value == 0:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next((step * power for step in (5.0, 2.0) if step * power <= value), power)

@@ -1,0 +1,58 @@
+"""The text vault: cells of which nobody knows what they may hold; it tells what many rows hold alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.clipping import counts_sensitivity
+from thresher.plan import Plan
+from thresher.randomness import NoiseSource
+from thresher.releases import GaussianCategories
+from thresher.vaults.rows import check_samplers
+from thresher.vaults.vault import Vault
+
+__all__ = ["TextVault"]
+
+Floats = NDArray[np.float64]
+
+
+class TextVault(Vault):
+    """Columns of texts, one text or none ("") in a cell."""
+
+    def __init__(
+        self, X: NDArray[Any], y: Any, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
+    ) -> None:
+        """``y`` is there because every vault is made alike; nothing is asked about it."""
+        super().__init__(plan, noise, watch)
+        check_samplers(plan, noise.hardened)
+        self._cells: NDArray[Any] | None = X
+
+    def categories(self, column: int, release: GaussianCategories, fewest: float = 0.0) -> list[Any]:
+        """The texts of a column whose noisy count reaches the release's threshold and ``fewest``, the largest first."""
+        if self._cells is None:
+            raise RuntimeError("the vault is closed: its texts are gone and it answers nothing more")
+        self._check_question(release, 1.0, None)
+        self._meter.charge(release, "categories")
+        counts = Counter(text for text in self._cells[:, column].tolist() if text)
+        sensitivity = counts_sensitivity(self._plan.budget.adjacency)
+        threshold = max(1 + release.clearance * release.multiplier * sensitivity, fewest)
+        published, scale = self._above(dict(counts), threshold, sensitivity, release.multiplier)
+        self._record(release, 1.0, sensitivity, scale)
+        return published
+
+    def close(self) -> None:
+        """Drop the texts. The answers stay."""
+        self._cells = None
+
+    def _above(
+        self, counts: dict[Any, int], threshold: float, sensitivity: float, multiplier: float
+    ) -> tuple[list[Any], float]:
+        """The way out of every text: those whose noisy counts reach the threshold, and the noise's scale."""
+        noisy, scale = self._noise.gaussian(np.array([*counts.values()], dtype=float), sensitivity, multiplier)
+        found = [(count, text) for text, count in zip(counts, noisy, strict=True) if count >= threshold]
+        return [text for _, text in sorted(found, reverse=True)], scale
