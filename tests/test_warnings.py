@@ -25,7 +25,7 @@ from thresher import (
     UtilityWarning,
     WideRanges,
 )
-from thresher.algorithms import DPIGHT
+from thresher.algorithms import DPIGHT, OutputPerturbation
 from thresher.cli import app
 from thresher.preprocessing import PrivateScaler
 
@@ -129,9 +129,8 @@ def test_the_command_line_shows_warnings_in_one_line(tmp_path):
 def test_a_pure_guarantee_needs_no_rule_of_gaussian_noise():
     """delta=0 has no zCDP to predict with: the fit goes on without that warning."""
     X, y = np.eye(30), np.linspace(-1, 1, 30)
-    model = SparseRegressor(
-        2, epsilon=0.1, delta=0.0, feature_bound=1.0, target_bound=1.0, algorithm="output-perturbation"
-    )
+    pure = OutputPerturbation(noise="l2-laplace")
+    model = SparseRegressor(2, epsilon=0.1, delta=0.0, feature_bound=1.0, target_bound=1.0, algorithm=pure)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert model.fit(X, y).certificate_.delta == 0

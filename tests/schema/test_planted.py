@@ -18,8 +18,11 @@ from thresher.cli import app
 
 SPELLINGS = [
     *PLANTED.values(), *(text.lower() for text in PLANTED.values()),
-    "918273", "918,273", "9.18273", "9.18e+05", "918e3", "8675309", "Zaphod", "Beeblebrox", "kuru",
+    "918273.6", "918273,6", "918,273", "9.18273645", "9.18273e", "9.1827e", "9.183e+05", "id-867", "Zaphod", "Beeblebrox",
+    "kuru",
 ]  # fmt: skip
+"""Long enough not to turn up by chance among the digits of predictions: less than once in a million runs."""
+
 ROWS = 3_000
 
 
