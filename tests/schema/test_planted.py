@@ -18,8 +18,8 @@ from thresher.cli import app
 
 SPELLINGS = [
     *PLANTED.values(), *(text.lower() for text in PLANTED.values()),
-    "918273.6", "918273,6", "918,273", "9.18273645", "9.18273e", "9.1827e", "9.183e+05", "id-867", "Zaphod", "Beeblebrox",
-    "kuru",
+    "918273.6", "918273,6", "918,273", "9.18273645", "9.18273e", "9.1827e", "9.183e+05", "id-867", "Zaphod",
+    "Beeblebrox", "kuru",
 ]  # fmt: skip
 """Long enough not to turn up by chance among the digits of predictions: less than once in a million runs."""
 
