@@ -92,6 +92,21 @@ def test_other_delimiters_and_decimal_commas_are_recognised(tmp_path):
     assert schema.target.bounds == (2, 20)
 
 
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d %b %Y"])
+def test_other_ways_to_write_dates_are_recognised(form):
+    days = pd.to_datetime(frame()["seen"])
+    written = frame().assign(seen=days.dt.strftime(form))
+    written.loc[3, "seen"] = "unknown"
+    schema = drafted(written)[1]
+    (seen,) = [column for column in schema.columns if column.name == "seen"]
+    assert (seen.format, seen.bounds) == (form, (date(2015, 1, 1), date(2020, 12, 31)))
+    _, rows = schema.rows(written)
+    wanted = (days - pd.Timestamp("2015-01-01")).dt.days.to_numpy() / (seen.span[1] / 2) - 1
+    at = schema.encoding().names.index("seen")
+    assert np.allclose(np.delete(rows.X[:, at], 3), np.delete(wanted, 3))
+    assert rows.X[3, at] == 0
+
+
 @pytest.mark.parametrize(
     ("low", "high", "wanted"),
     [(17, 83, (10, 100)), (0, 0, (0, 1)), (-3, 0.4, (-5, 0.5)), (3, 3, (2, 5)), (-70, -12, (-100, -10)),

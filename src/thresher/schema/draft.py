@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from thresher.schema.looks import Looks, Undeclared, named_code, named_id
+from thresher.schema.cells import numbers_of
+from thresher.schema.column import Column
+from thresher.schema.looks import FIRST_DAY, LAST_DAY, Looks, Undeclared, named_code, named_id
 from thresher.schema.writing import Facts, one_digit, opening, outwards, section, written, years
 
 __all__ = ["FEWEST", "MOST_CATEGORIES", "OFTEN", "TAIL", "Guess", "draft"]
@@ -25,6 +27,7 @@ MOST_KEPT = 5_000  # different texts of a column that are counted
 MOST_NUMBERS = 200_000  # of a column, for its quantiles
 TAIL = 0.005  # of the numbers at each end, which a range leaves out
 OFTEN = 0.05  # of the rows: gaps that have a column of their own
+FORMATS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%b %d, %Y")  # of dates, to be tried
 SURE = 0.9  # of the cells that are not empty must be of a kind
 
 OPENING = """\
@@ -76,6 +79,9 @@ class Guess:
         if self.is_date:
             first, last = (date.fromordinal(int(day) + 1) for day in self._ends)
             return Facts(self.name, bounds=years(first, last), gaps=gaps, read=True)
+        if not self.categories and (found := self._otherwise_dated()):
+            form, first, last = found
+            return Facts(self.name, bounds=years(first, last), format=form, gaps=gaps, read=True)
         if is_target and len(self.categories) < 2:
             raise ValueError(
                 f"--target={self.name!r}: its cells are neither numbers nor a few classes; choose another column"
@@ -102,6 +108,19 @@ class Guess:
     def _ends(self) -> tuple[float, float]:
         low, high = np.quantile(np.concatenate(self.kept), [TAIL, 1 - TAIL], method="nearest")
         return float(low), float(high)
+
+    def _otherwise_dated(self) -> tuple[str, date, date] | None:
+        """A way to write dates that the texts have in common, and the ends of their range."""
+        best: tuple[int, str, Any] = (0, "", None)
+        for form in FORMATS:
+            days = numbers_of(Column("", bounds=(FIRST_DAY, LAST_DAY), format=form), list(self.texts))
+            counts = np.array([*self.texts.values()])[~np.isnan(days)]
+            best = max(best, (int(counts.sum()), form, np.repeat(days[~np.isnan(days)], counts)), key=lambda f: f[0])
+        read, form, found = best
+        if read == 0 or read < SURE * self.texts.total():
+            return None
+        low, high = np.quantile(found, [TAIL, 1 - TAIL], method="nearest")
+        return form, date.fromordinal(int(low) + 1), date.fromordinal(int(high) + 1)
 
     @property
     def categories(self) -> list[str]:

@@ -27,6 +27,7 @@ class Facts:
     name: str
     bounds: tuple[Any, Any] | None = None  # numbers, or dates
     typical: float | None = None
+    format: str = ""  # of dates, if it is not 2026-11-18
     categories: tuple[Any, ...] = ()
     base: Any = None
     gaps: bool = False  # in more than a few rows, so that they may mean something
@@ -58,6 +59,7 @@ def _of_feature(facts: Facts) -> list[str]:
         if facts.typical is not None:
             expected = "# what is expected where nothing is known, about the median"
             lines += [f"typical = {_value(facts.typical)}  {expected}", 'unit = ""']
+        lines += [f"format = {quoted(facts.format)}"] if facts.format else []
     return [*lines, *(['missing = "indicator"  # a column of its own; or a constant'] if facts.gaps else [])]
 
 
@@ -69,6 +71,7 @@ def _of_target(facts: Facts) -> list[str]:
         return [*lines, *(f"missing = {_value(name)}  {missing}" for name in of_text[:1])]
     low, high = facts.bounds
     unit = [] if isinstance(low, date) else ['unit = ""']
+    unit += [f"format = {quoted(facts.format)}"] if facts.format else []
     return [f"bounds = {_list(facts.bounds)}", *unit, f"missing = {_value(low + (high - low) / 2)}  {missing}"]
 
 
@@ -116,10 +119,8 @@ def years(first: date, last: date) -> tuple[date, date]:
 
 def outwards(low: float, high: float) -> tuple[float, float]:
     """A range around these with ends that are 0, 1, 2 or 5 times a power of ten."""
-    down, up = (
-        (-_round_up(-low) if low < 0 else _round_down(low)),
-        (_round_up(high) if high > 0 else -_round_down(-high)),
-    )
+    down = -_round_up(-low) if low < 0 else _round_down(low)
+    up = _round_up(high) if high > 0 else -_round_down(-high)
     return (down, up) if down < up else (down, down + 1.0)
 
 
