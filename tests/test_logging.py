@@ -48,6 +48,8 @@ from thresher import (
 from thresher.algorithms import ERM, LOCAL, REGISTRY
 from thresher.cli import app
 from thresher.federated import FederatedERMClassifier, FederatedSparseRegressor
+from thresher.federated.run import run_party
+from thresher.federated.task import Task
 from thresher.preprocessing import PrivateScaler
 from thresher.tables import without_counts
 
@@ -365,6 +367,30 @@ def test_no_bad_file_is_quoted_and_all_end_in_one_line(name, tmp_path, monkeypat
     assert not VALUES.search(ended.output)
     assert "0x" not in ended.output
     said, _ = everything_said(lambda: thresher.tables.read_table(name, "y" if target else None))
+    assert not VALUES.search(said)
+
+
+TASK = """
+task = "regression"
+target = "y"
+features = ["a", "b", "c"]
+sparsity = 2
+epsilon = 1.0
+delta = 1e-6
+feature_bound = 1.0
+target_bound = 2.0
+"""
+TASK += "".join(f'[[party]]\nname = "p{at}"\naddress = "127.0.0.1:{5000 + at}"\nrows = 6000\n' for at in range(3))
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith("csv")])
+def test_no_bad_file_of_a_party_is_quoted(name, tmp_path):
+    """It is read before anybody sits down with the others."""
+    FILES[name](tmp_path / name)
+    (tmp_path / "task.toml").write_text(TASK)
+    task = Task.read(tmp_path / "task.toml")
+    said, refused = everything_said(lambda: run_party(task, "p0", tmp_path / name, tmp_path / "run", seat=None))
+    assert "ValueError" in refused
     assert not VALUES.search(said)
 
 

@@ -20,7 +20,7 @@ from thresher.federated.task import Task
 from thresher.fitting import warn_about
 from thresher.progress import progress_bar
 from thresher.randomness import NoiseSource
-from thresher.tables import Table, labels, read_table
+from thresher.tables import Table, labels, numeric_target, read_table
 
 __all__ = ["run_party"]
 
@@ -85,7 +85,7 @@ def _rows(task: Task, model: Any, data: Path, most: int) -> tuple[Any, Any]:
 
 
 def _targets(task: Task, table: Table) -> Any:
-    return labels(table.y) if task.task == "classification" else np.asarray(table.y, dtype=np.float64)  # type: ignore[arg-type]
+    return table.y if task.task == "classification" else numeric_target(table.y)
 
 
 def _questions(task: Task) -> int:
