@@ -207,8 +207,9 @@ def test_the_examples_of_the_torch_page_show_what_they_say(tmp_path, monkeypatch
     assert names["spent"] > 0
 
 
-def test_the_examples_of_the_data_page_show_what_they_say(data_dir, monkeypatch):
+def test_the_examples_of_the_data_page_show_what_they_say(data_dir, tmp_path, monkeypatch):
     """The page sets a seed; the majority class of a9a's test rows has 76.4 %."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("THRESHER_DATA", str(data_dir))
     names: dict[str, object] = {}
     for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "data.md").read_text(), flags=re.DOTALL):
@@ -217,6 +218,7 @@ def test_the_examples_of_the_data_page_show_what_they_say(data_dir, monkeypatch)
     assert (len(names["private"].y), len(names["public"].y)) == (16_281, 16_280)
     assert set(names["labels"]) == {0, 1}
     assert names["X"].shape == (20_000, 200)
+    assert {path.name for path in tmp_path.iterdir()} == {"adult.csv", "stays.csv"}
 
 
 def test_the_examples_of_the_planning_page_show_what_they_say(capsys):
