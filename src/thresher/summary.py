@@ -196,7 +196,7 @@ def _of(model: Any, k: int, level: float, certain: bool) -> tuple[Coefficient, .
         for j, extra in zip(support.tolist(), extras, strict=True)
         if row[j]
     ]
-    spread = model.column_spreads()
+    spread = model._column_spreads()
     return tuple(sorted(found, key=lambda coefficient: -abs(coefficient.value) * spread[coefficient.position]))
 
 

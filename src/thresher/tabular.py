@@ -78,7 +78,7 @@ class TabularModel(PrivateFit):
             self.feature_names_in_ = np.array(encoding.names, dtype=object)
             self.units_ = np.array(encoding.units, dtype=object)
 
-    def column_spreads(self) -> Floats:
+    def _column_spreads(self) -> Floats:
         """What one step of each column is, as it was fitted: half of its range where a schema scales it, or 1."""
         return np.ones(self.n_features_in_) if self.schema is None else self._encoding().spread
 
