@@ -37,6 +37,7 @@ Bits = NDArray[np.int64]
 LEARNING = 0.25  # of the runs: where the rule for guessing is learnt; the others are counted
 CHUNK = 250  # runs done in one go; fixed, so that the number of processes changes nothing
 THRESHOLDS = 40  # tried at each end
+DIGITS = 9  # of a privacy loss, behind the point: what is smaller is rounding, in which floating-point noise does leak
 GAUSSIAN = "if the release is Gaussian: one mu describes the whole trade-off between the two data sets"
 
 
@@ -223,6 +224,7 @@ def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | N
         with vault(*theirs, plan, noise, script=live.said) as other:
             suspect.algorithm.run(other)
         loss = live.log_likelihood - other.log_likelihood
+        loss = loss if noise.hardened else round(loss, DIGITS)  # without it, the last bits are idealised
         scores.append(loss if coin else -loss)
     return coins, scores
 
