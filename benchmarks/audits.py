@@ -1,4 +1,4 @@
-"""The audit table of docs/auditing.md: claims of algorithms and of printed formulas, and how much of them was disproved."""
+"""The table of docs/auditing.md: claims of algorithms and of printed formulas, and how much of them was disproved."""
 
 from __future__ import annotations
 

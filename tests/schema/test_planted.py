@@ -108,6 +108,9 @@ WRONG = {
     "a quote is never closed": lambda text, table: (text, unclosed(table)),
     "only the planted row": lambda text, table: (text, only_the_last(table)),
     "two targets": lambda text, table: (changed(text, 'role = "ignore"', 'role = "target"\nbounds = [0, 1]'), table),
+    "no line names the columns, and others may be there": lambda text, table: (
+        text + "\n[others]\nbounds = [0, 1]\n", only_the_last(table).split("\n", 1)[1] + table.split("\n", 1)[1]
+    ),
     "the wrong delimiter": lambda text, table: ('[table]\ndelimiter = ";"\n' + text, table),
 }  # fmt: skip
 

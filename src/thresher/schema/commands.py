@@ -107,7 +107,6 @@ def check(
     """
     declared = Schema.read(table)
     whole = declared.for_columns(source_of(data, declared.delimiter).names)
-    whole.require(source_of(data, declared.delimiter))
     record, counts = _record(whole), None
     if epsilon is None:
         _reject_spending(delta=delta, ledger=ledger, dataset=dataset, analyst=analyst)

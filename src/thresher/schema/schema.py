@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -153,8 +154,10 @@ class Schema:
         """The matrix that the features become."""
         return Encoding(self.features, centred, self.decimal)
 
-    def for_columns(self, names: list[str]) -> Schema:
-        """The schema of a table with these columns: [others] spelled out."""
+    def for_columns(self, names: list[str], *, with_target: bool = True) -> Schema:
+        """The schema of a table with these columns: [others] spelled out. What is declared must be there."""
+        needed = [column for column in self.columns if column.role != "ignore"]
+        _require(names, [column.name for column in needed if with_target or column.role != "target"])
         known = {column.name for column in self.columns}
         extra = [at for at, name in enumerate(names) if name not in known]
         if extra and self.others is None:
@@ -173,10 +176,6 @@ class Schema:
         """Whether this is the other with its [others] spelled out."""
         return self.columns[: len(other.columns)] == other.columns
 
-    def require(self, source: Source) -> None:
-        """Raise if a column that a fit needs is not there."""
-        _require(source, [column.name for column in self.columns if column.role != "ignore"])
-
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def rows(self, data: Any, y: Any = None, *, centred: bool = True, verbose: int = 0) -> tuple[Schema, TableRows]:
@@ -185,7 +184,7 @@ class Schema:
         ``y`` takes the place of the target's column.
         """
         source = source_of(data, self.delimiter)
-        schema = self.for_columns([name for name in source.names if y is None or name != self.target.name])
+        schema = self.for_columns(source.names, with_target=y is None)
         encoding = schema.encoding(centred=centred)
         wanted = [
             *schema.features,
@@ -257,14 +256,15 @@ def _checked_table(table: Mapping[str, Any]) -> dict[str, str]:
 
 def _pieces(source: Source, wanted: list[str], verbose: int) -> Iterator[Mapping[str, Any]]:
     """The cells of the wanted columns."""
-    _require(source, wanted)
+    _require(source.names, wanted)
     with parts_bar("reading", enabled=verbose > 0) as tell:
         yield from source.pieces(wanted, tell)
 
 
-def _require(source: Source, wanted: list[str]) -> None:
+def _require(names: list[str], wanted: list[str]) -> None:
     """The wanted columns must be there, each once. Names of other columns are not told: they may be a person's row."""
+    there = Counter(names)
     for name in wanted:
-        if source.names.count(name) != 1:
-            what = "is there twice" if name in source.names else "is missing; do its first line and the schema agree?"
+        if there[name] != 1:
+            what = "is there twice" if name in there else "is missing; do its first line and the schema agree?"
             raise ValueError(f"DATA: column {name!r} of the schema {what}")

@@ -88,7 +88,8 @@ def _csv(path: Path, delimiter: str) -> Source:
         raise ValueError(f"DATA={str(path)!r}: its first line must name the columns, and it holds a number")
 
     def pieces(wanted: list[str], tell: Callable[[float], None]) -> Pieces:
-        at = [names.index(name) for name in wanted]
+        places = {name: j for j, name in enumerate(names)}
+        at = [places[name] for name in wanted]
         size = max(path.stat().st_size, 1)
         blank = [""] * len(names)
         with _opened(path, delimiter) as (rows, file):
