@@ -163,10 +163,8 @@ def test_the_noise_of_the_code_of_dp_lssgd_would_do_if_rows_were_clipped():
     assert f"would cost {cost:.3f} where .1".replace("0.", ".") in section("E-20")
 
 
-@pytest.mark.parametrize(
-    ("name", "number"), [("dpsl-kt-printed", "4.38"), ("dp-lssgd-printed", "3.10"), ("frank-wolfe-printed", "4.48")]
-)
-def test_audited_numbers_are_those_of_the_audit_table(name, number):
-    pages = "".join(path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")))
-    assert re.search(rf"^\| {name} \|[^|]*\|[^|]*\| {re.escape(number)} \|", pages, flags=re.MULTILINE)
+@pytest.mark.parametrize("name", ["dpsl-kt-printed", "dp-lssgd-printed", "frank-wolfe-printed"])
+def test_audited_numbers_are_those_of_the_audit_table(name):
+    table = (ROOT / "docs" / "auditing.md").read_text()
+    (number,) = re.findall(rf"^\| {name} \|[^|]*\|[^|]*\| ([0-9.]+) \|", table, flags=re.MULTILINE)
     assert number in PAGE
