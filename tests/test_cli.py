@@ -334,3 +334,15 @@ def test_audit_refuses_bad_input_in_one_line(args, message):
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", [["fit"], ["plan"], ["schema", "draft"], ["audit"]])
+def test_help_teaches(command):
+    """What an argument is, defaults as they are, and examples on lines of their own."""
+    text = CliRunner().invoke(app, [*command, "--help"]).stdout
+    assert "\\[" not in text
+    lines = [line.strip() for line in text.splitlines()]
+    examples = lines[lines.index("Examples:") + 2 :]
+    assert sum(line.startswith(f"thresher {' '.join(command)} ") for line in examples) >= 2
+    if command[0] in ("fit", "schema"):
+        assert re.search(r"(?i)^data\s.*\.csv", "\n".join(lines), flags=re.MULTILINE)

@@ -153,8 +153,11 @@ def fit(
 ) -> None:
     """Fit a private sparse model to DATA and write it with its certificate.
 
-    Examples: thresher fit patients.csv --schema patients.toml --sparsity 10 --epsilon 1
-    thresher fit patients.csv --target stay --sparsity 10 --epsilon 1 --feature-bound 1 --target-bound 0,30
+    Examples:
+
+    \b
+    thresher fit patients.csv --schema patients.toml --sparsity 10 --epsilon 1
+    thresher fit numbers.csv --target stay --feature-bound 1 --target-bound 0,30
     """
     check_folder(out_path)
     if report is not None:
@@ -262,7 +265,12 @@ def audit(
     Prints, for each claim, the epsilon that the guesses disprove. Exit status 1 if a claim of this library falls, or if
     a deliberately broken copy is not caught.
 
-    Examples: thresher audit pursuit, thresher audit dpsl-kt-printed, thresher audit all --report audit.html
+    Examples:
+
+    \b
+    thresher audit pursuit
+    thresher audit dpsl-kt-printed
+    thresher audit all --report audit.html
     """
     from thresher.audit.catalogue import audit_cases, find_cases, membership_examples
     from thresher.report.audit import audit_page
@@ -307,7 +315,12 @@ def reproduce(
     Writes index.html, results.md and the measurements into a folder. Real data is read from the folder that the
     environment variable THRESHER_DATA names; what is missing is said and left out.
 
-    Examples: thresher reproduce list, thresher reproduce x5 --quick, thresher reproduce --out results
+    Examples:
+
+    \b
+    thresher reproduce list
+    thresher reproduce x5 --quick
+    thresher reproduce --out results
     """
     from thresher.experiments import find_experiments
 

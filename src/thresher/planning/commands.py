@@ -80,8 +80,12 @@ def plan(
     Needs no data and spends nothing: predictions come from synthetic tables of this shape. Without bounds, features are
     taken to be within 1 and the target within 3.
 
-    Examples: thresher plan --n 4000 --d 1000 --sparsity 10 --epsilon 1, thresher plan --n 4000 --d 1000 --reach 0.2
-    --algorithm pursuit,peeling, thresher plan --n 4000 --d 1000 --epsilons 0.25,0.5,1,2,4,8 --plot plan.svg
+    Examples:
+
+    \b
+    thresher plan --n 4000 --d 1000 --sparsity 10 --epsilon 1
+    thresher plan --n 4000 --d 1000 --reach 0.2 --algorithm pursuit,peeling
+    thresher plan --n 4000 --d 1000 --epsilons 0.25,0.5,1,2,4,8 --plot plan.svg
     """
     if feature_bound is None and row_bound is None:
         feature_bound = 1.0

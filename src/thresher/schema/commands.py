@@ -55,7 +55,10 @@ def draft(
     as private as the data, and certificates say what they rest on. With --epsilon all values are estimated privately
     instead: the file may be shown to anybody, and what it cost is written beside it.
 
-    Examples: thresher schema draft patients.csv --target stay --out patients.toml
+    Examples:
+
+    \b
+    thresher schema draft patients.csv --target stay --out patients.toml
     thresher schema draft patients.csv --target stay --epsilon 0.5
     """
     path = out_path or data.with_suffix(".toml")
@@ -102,7 +105,10 @@ def check(
     Reads the first line of DATA only: nothing it prints depends on a person. With --epsilon it reads the rest, too, and
     tells about how many cells of each column are missing, cannot be read or lie outside of the bounds.
 
-    Examples: thresher schema check patients.csv --schema patients.toml
+    Examples:
+
+    \b
+    thresher schema check patients.csv --schema patients.toml
     thresher schema check patients.csv --schema patients.toml --epsilon 0.1
     """
     declared = Schema.read(table)
