@@ -349,8 +349,8 @@ def test_bad_parameters_are_named_before_any_row_is_held(change, words, table, m
         (lambda X: np.where(X > 5, INF, X), ("X", "infinity")),
         (lambda X: X.ravel(), ("2D",)),
         (lambda X: X[:1], ("1 sample",)),
-        (lambda X: pd.DataFrame(X).assign(city="Paris"), ("'city'", "one-hot")),
-        (lambda X: pl.DataFrame({"a": X[:, 0], "city": ["Paris"] * len(X)}), ("'city'", "one-hot")),
+        (lambda X: pd.DataFrame(X).assign(city="Paris"), ("'city'", "schema")),
+        (lambda X: pl.DataFrame({"a": X[:, 0], "city": ["Paris"] * len(X)}), ("'city'", "schema")),
     ],
 )
 def test_bad_data_is_refused_before_any_row_is_held(spoil, words, table, monkeypatch):

@@ -28,7 +28,7 @@ from thresher.algorithms import (
     TwoStage,
     resolve,
 )
-from thresher.audit import Claim, Suspect, audit, pairs
+from thresher.audit import Claim, Suspect, audit, game, pairs
 from thresher.audit.broken import (
     FreeSign,
     LowThreshold,
@@ -469,7 +469,7 @@ def test_runs_of_one_chunk_do_not_remember_each_other():
         ours, theirs = (question.pair.second, question.pair.first)[:: 1 if coin else -1]
         _, live = run(question.probe, plan, ours, noise)
         _, other = run(question.probe, plan, theirs, Silent(0), live.said)
-        assert score == (live.log_likelihood - other.log_likelihood) * (1 if coin else -1)
+        assert score == round(live.log_likelihood - other.log_likelihood, game.DIGITS) * (1 if coin else -1)
 
 
 # -- numbers --------------------------------------------------------------------------------------------------------
