@@ -229,7 +229,7 @@ def _split(columns: dict[str, NDArray[Any]], target: str | None, only: list[str]
         reject_missing(
             y,
             f"y: column {target!r}",
-            "declare it in a schema (--schema); dropping rows by what they hold is not private",
+            "choose another target: dropping rows by what they hold is not private",
         )
     return Table(np.column_stack(features), y if y is None else labels(y), list(columns), people)
 

@@ -152,7 +152,7 @@ def test_without_privacy_an_easy_model_is_found(intercept, stages):
 
 @pytest.mark.parametrize(("n", "epsilon", "delta", "promised"), [(800, 2.0, 0.01, 0.18), (800, 5.0, 0.01, 0.08)])
 def test_mean_relative_error_on_the_papers_law_is_as_promised_and_well_below_peelings(n, epsilon, delta, promised):
-    """Both are in the README's table of these settings. Peeling may take the best of its numbers of rounds.
+    """Both are in the table of docs/accuracy.md. Peeling may take the best of its numbers of rounds.
 
     At epsilon 5 the ratio of the two is about 0.56 there: well below, but not half.
     """

@@ -14,7 +14,7 @@ from thresher.plan import Plan
 from thresher.randomness import NoiseSource
 from thresher.releases import GaussianCategories
 from thresher.vaults.rows import check_samplers
-from thresher.vaults.vault import Vault
+from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["TextVault"]
 
@@ -25,7 +25,7 @@ class TextVault(Vault):
     """Columns of texts, one text or none ("") in a cell."""
 
     def __init__(
-        self, X: NDArray[Any], y: Any, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = lambda: None
+        self, X: NDArray[Any], y: Any, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody
     ) -> None:
         """``y`` is there because every vault is made alike; nothing is asked about it."""
         super().__init__(plan, noise, watch)
