@@ -372,7 +372,9 @@ TAMPERING = {
         "sequence = 6; UPDATE thresher_ledger SET sequence = 6 WHERE sequence = 99"
     ),
     "an entry put in": "INSERT INTO thresher_ledger SELECT 8, body, hash FROM thresher_ledger WHERE sequence = 2",
-    "a changed hash": "UPDATE thresher_ledger SET hash = REPLACE(hash, 'a', 'b') WHERE sequence = 5",
+    "a changed hash": (
+        "UPDATE thresher_ledger SET hash = (SELECT hash FROM thresher_ledger WHERE sequence = 4) WHERE sequence = 5"
+    ),
 }
 
 
@@ -382,8 +384,11 @@ def test_a_changed_row_is_detected_and_nothing_more_is_spent(address, key, ledge
     for _ in range(2):
         model_of(ledger).fit(*rows)
     assert ledger.verify().entries == 7  # opened, granted, rows, and two fits reserved and committed
+    everything = "SELECT * FROM thresher_ledger ORDER BY sequence"
+    before = sql(ledger, everything)
     for statement in TAMPERING[kind].split("; "):
         sql(ledger, statement)
+    assert sql(ledger, everything) != before
     check = Ledger(address, key=key).verify()
     assert not check
     assert any("entry" in problem for problem in check.problems)
