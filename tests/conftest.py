@@ -1,9 +1,41 @@
-"""Fixtures that more than one test file uses."""
+"""Fixtures that more than one test file uses, and noise that is the same in every run."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
+from random import Random
+from unittest.mock import patch
 
 import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--fresh-noise", action="store_true",
+        help="keys of noise from the operating system, as users have them: tests may fail as often as they say",
+    )  # fmt: skip
+
+
+def repeatable_noise(config, name):
+    """Within it, keys of noise follow from a name: the false alarms that statistical tests state do not depend on luck.
+
+    Sources keep everything else that they do without a ``random_state``; processes of their own are not concerned.
+    """
+    if config.getoption("--fresh-noise"):
+        return nullcontext()
+    return patch("secrets.randbits", Random(name).getrandbits)  # noqa: S311
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    with repeatable_noise(request.config, f"{request.node.nodeid} {fixturedef.argname} {request.param_index}"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with repeatable_noise(item.config, item.nodeid):
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import math
 import os
 import pickle
 import secrets
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -559,6 +560,36 @@ def test_the_zero_key_gives_the_well_known_first_block(monkeypatch):
     monkeypatch.setattr(secrets, "randbits", lambda _: 0)
     stream = NoiseSource()._generator.bit_generator
     assert stream.random_raw(2).astype("<u8").tobytes().hex() == "66e94bd4ef8a2c3b884cfa59ca342b2e"
+
+
+@pytest.mark.parametrize("fresh", [False, True], ids=["repeatable", "fresh"])
+def test_noise_of_tests_is_the_same_in_every_run_unless_asked_otherwise(tmp_path, fresh):
+    """A fixture and a test write what they draw without a random_state; two runs each."""
+    (tmp_path / "conftest.py").write_bytes((Path(__file__).parent / "conftest.py").read_bytes())
+    (tmp_path / "test_draw.py").write_text(DRAWING_TEST)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(["--fresh-noise"] if fresh else [])]
+    for _ in range(2):
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    first, again = np.loadtxt(tmp_path / "drawn").reshape(2, 4)
+    assert (first == again).all() == (not fresh)
+    assert len(set(first)) == 4
+
+
+DRAWING_TEST = """
+import numpy as np, pytest
+from thresher.randomness import NoiseSource
+
+def draw():
+    return NoiseSource().gaussian(np.zeros(1), 1.0, 1.0)[0][0]
+
+@pytest.fixture(scope="module")
+def early():
+    return [draw(), draw()]
+
+def test_draw(early):
+    with open("drawn", "a") as file:
+        print(*early, draw(), draw(), file=file)
+"""
 
 
 # -- nobody else's bits -------------------------------------------------------------------------------------------
