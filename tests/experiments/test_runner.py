@@ -36,6 +36,15 @@ def test_rows_come_in_the_order_of_the_cells_whatever_finishes_first(tmp_path):
     assert seconds > 0
 
 
+def test_processes_that_were_started_in_another_folder_find_the_cells(tmp_path, monkeypatch):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        rows, _ = run_experiment(experiment(), cells(tmp_path / "log", 3, 1), Path("kept"), jobs=2)
+        assert [row["seed"] for row in rows] == [3, 1]
+        assert len(list(Path("kept").iterdir())) == 2
+
+
 def test_what_is_finished_is_not_run_again(tmp_path):
     log, kept = tmp_path / "log", tmp_path / "kept"
     first, _ = run_experiment(experiment(), cells(log, 0, 1), kept, jobs=1)

@@ -29,7 +29,8 @@ def run_experiment(
     A kept cell counts only for the same version of thresher and if the file that runs it is still what it was.
     """
     kept.mkdir(parents=True, exist_ok=True)
-    files = [kept / f"{_digest(experiment, cell)}.json" for cell in cells]
+    whole = kept.resolve()  # processes are kept from earlier calls, and with them the folder they were started in
+    files = [whole / f"{_digest(experiment, cell)}.json" for cell in cells]
     missing = [(cell, file) for cell, file in zip(cells, files, strict=True) if not file.exists()]
     with progress_bar(experiment.name, len(cells), enabled=verbose > 0) as advance:
         for _ in range(len(cells) - len(missing)):
