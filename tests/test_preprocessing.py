@@ -215,13 +215,20 @@ def test_pure_noise_never_fails(seed, centre):
     assert model.certificate_.verify()
 
 
-def test_too_few_rows_for_the_columns_are_said_before_anything_is_spent(table, monkeypatch):
+@pytest.mark.parametrize(
+    ("quantiles", "remedy"),
+    [
+        ((0.25, 0.75), r"and only 50 lie outside.* more rows, fewer columns$"),
+        ((0.1, 0.9), r"and only 20 lie outside.* fewer columns, or quantiles closer to 0.5 such as \(0.25, 0.75\)$"),
+    ],
+)
+def test_too_few_rows_for_the_columns_are_said_before_anything_is_spent(table, monkeypatch, quantiles, remedy):
     monkeypatch.setattr(CentralVault, "__init__", _never)
     with (
-        pytest.warns(UserWarning, match=r"off by \d+ rows, and only 50 lie outside.*quantiles closer to 0.5"),
+        pytest.warns(UserWarning, match=r"off by \d+ rows, " + remedy),
         pytest.raises(AssertionError, match="opened"),
     ):
-        scaler().fit(table[0][:200])
+        scaler(quantiles=quantiles).fit(table[0][:200])
 
 
 def test_the_default_quantiles_leave_out_what_the_noise_makes_uncertain():

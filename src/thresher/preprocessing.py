@@ -178,11 +178,11 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
         low, high = plan.settings["quantiles"]
         tail = min(low, 1 - high) * plan.problem.n
         if plan.settings["rank_error"] > tail * (1 + 1e-9):  # the default tail is this very number, give or take an ulp
+            closer = ", or quantiles closer to 0.5 such as (0.25, 0.75)" if min(low, 1 - high) < 0.25 else ""
             warnings.warn(
                 f"epsilon={self.epsilon:g}, quantiles=({low:.3g}, {high:.3g}): the ends of a column's range may be off "
                 f"by {plan.settings['rank_error']:.0f} {counted}, and only {tail:.0f} lie outside, so that ranges may "
-                "come out as wide as feature_bound; use a larger epsilon, fewer columns, or quantiles closer to 0.5 "
-                "such as (0.25, 0.75)",
+                f"come out as wide as feature_bound; use a larger epsilon, more rows, fewer columns{closer}",
                 WideRanges,
                 stacklevel=2,
             )
