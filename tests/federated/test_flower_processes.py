@@ -1,9 +1,10 @@
-"""A fit over Flower as its users run it: a server and three parties, each a process, with TLS, on loopback."""
+"""A fit over Flower as the page tells its users: a server and three parties, each a process, with TLS, on loopback."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,76 +18,50 @@ pytest.importorskip("flwr")
 
 from flower_machines import ADDRESS, free_ports, listens, running, waited_for
 from secure_sums import EVERYBODY, IDENTITIES
+from shown import ROOT, blocks
 from thresher import load_model
 from thresher.federated.certificates import write_certificates
 
-STUDY = """
-import json, os
-from pathlib import Path
-from thresher.algorithms import DPIGHT
-from thresher.federated import FederatedSparseRegressor
-from thresher.federated.group import Group
-from thresher.federated.study import Study
-
-public = json.loads(Path(os.environ["PUBLIC"]).read_text())
-estimator = FederatedSparseRegressor(
-    2, epsilon=8.0, delta=1e-6, feature_bound=1.0, target_bound=4.0, aggregation="skellam",
-    algorithm=DPIGHT(iterations=2),
-)
-study = Study(estimator, Group(3, dropouts=1), [bytes.fromhex(key) for key in public], [400, 700, 1900], 6)
-"""
-PARTY = """
-import os
-from pathlib import Path
-import numpy as np
-from thresher.federated.flower_fit import party_app
-from together.study import study
-
-own = Path(os.environ["PARTY"])
-
-def load():
-    rows = np.load(own / "rows.npz")
-    return rows["X"], rows["y"]
-
-identity = bytes.fromhex((own / "identity").read_text())
-app = party_app(study, int((own / "number").read_text()), identity, load, own / "journal")
-"""
-SERVER = """
-import os
-from thresher.federated.flower_fit import fit_app
-from together.study import study
-
-app = fit_app(study, os.environ["MODEL"])
-"""
-PROJECT = """
-[project]
-name = "together"
-version = "1.0.0"
-license = "Apache-2.0"
-dependencies = []
-[tool.flwr.app]
-publisher = "thresher"
-[tool.flwr.app.components]
-serverapp = "together.server_app:app"
-clientapp = "together.client_app:app"
-[tool.flwr.app.config]
-"""
-CONNECTION = """
-[superlink]
-default = "here"
-[superlink.here]
-address = "{address}:{port}"
-root-certificates = "{authority}"
-"""
+PAGE = (ROOT / "docs" / "federated.md").read_text()
 
 
-def write_app(folder):
+def shown(language, about):
+    """The block of the page that has these words in it."""
+    (block,) = [text for text in blocks(PAGE, language) if about in text]
+    return block
+
+
+def on_this_machine(text, folder, port):
+    """What the page shows, for a trial: addresses, files and folders of this machine, a large budget, two rounds."""
+    changes = {
+        "/srv/study": f"{folder}", "10.1.0.9:9000": f"{ADDRESS}:{port}", "--host 10.1.0.9": f"--host {ADDRESS}",
+        "--port 9000": f"--port {port}", "authority.pem": f"{folder}/authority.pem",
+        "link.pem": f"{folder}/link.pem", "link.key": f"{folder}/link.key",
+        "epsilon=1.0": "epsilon=8.0", "iterations=4": "iterations=2", "run app": f"run {folder}/app",
+    }  # fmt: skip
+    for there, here in changes.items():
+        text = text.replace(there, here)
+    return text
+
+
+def write_app(folder, port):
     package = folder / "app" / "together"
     package.mkdir(parents=True)
-    for name, text in [("study", STUDY), ("client_app", PARTY), ("server_app", SERVER), ("__init__", "")]:
-        (package / f"{name}.py").write_text(text)
-    (folder / "app" / "pyproject.toml").write_text(PROJECT)
-    (folder / "public.json").write_text(json.dumps([public.hex() for public in EVERYBODY[:3]]))
+    (package / "__init__.py").write_text("")
+    (folder / "app" / "pyproject.toml").write_text(shown("toml", "[project]"))
+    for name in ("study", "server_app", "client_app"):
+        code = shown("py", f"# app/together/{name}.py\n")
+        (package / f"{name}.py").write_text(on_this_machine(code, folder, port))
+    (folder / "identities").write_text("".join(f"{public.hex()}\n" for public in EVERYBODY[:3]))
+    (folder / "home").mkdir()
+    (folder / "home" / "config.toml").write_text(on_this_machine(shown("toml", "[superlink]"), folder, port))
+
+
+def typed(program, folder, port):
+    """The words of the page's command line that starts a program, without settings before it."""
+    lines = shown("bash", "flower-superlink").replace("\\\n", " ").splitlines()
+    (line,) = [line for line in lines if program in line]
+    return shlex.split(on_this_machine(line[line.index(program) :], folder, port), comments=True)
 
 
 def write_party(folder, number):
@@ -112,33 +87,31 @@ def test_three_machines_and_a_server_as_processes(tmp_path):
     """Takes 107 seconds on two cores at a load of 3: each stage starts a process for each party, and Flower looks for
     messages every few seconds."""
     link_port, *node_ports = free_ports(4)
-    (tls,) = write_certificates(tmp_path, ["link"], [ADDRESS])
-    write_app(tmp_path)
-    (tmp_path / "home").mkdir()
-    connection = CONNECTION.format(address=ADDRESS, port=link_port, authority=tls.authority)
-    (tmp_path / "home" / "config.toml").write_text(connection)
+    write_certificates(tmp_path, ["link"], [ADDRESS])
+    write_app(tmp_path, link_port)
     programs = Path(sys.executable).parent
-    environment = os.environ | {
-        "PUBLIC": str(tmp_path / "public.json"),
-        "MODEL": str(tmp_path / "model.json"),
-        "FLWR_HOME": str(tmp_path / "home"),
-        "FLWR_TELEMETRY_ENABLED": "0",
-        "FLWR_DISABLE_UPDATE_CHECK": "1",
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",  # Flower starts its helpers by name
-    }
-    link = ["flower-superlink", "--host", ADDRESS, "--port", f"{link_port}"]
-    link += ["--disable-runtime-dependency-installation", "--ssl-ca-certfile", str(tls.authority)]
-    link += ["--ssl-certfile", str(tls.certificate), "--ssl-keyfile", str(tls.key)]
+    settings = dict(word.split("=") for word in typed("export", tmp_path, link_port)[1:])
+    assert settings == {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
+    environment = (
+        os.environ
+        | settings
+        | {
+            "FLWR_HOME": str(tmp_path / "home"),
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",  # Flower starts its helpers by name
+        }
+    )
     with ExitStack() as stack:
+        link = typed("flower-superlink", tmp_path, link_port)
         stack.enter_context(running(link, tmp_path / "link.log", environment))
         assert waited_for(lambda: listens(link_port), 60), (tmp_path / "link.log").read_text()
         for number, port in enumerate(node_ports):
             write_party(own := tmp_path / f"party{number}", number)
-            node = ["flower-supernode", "--superlink", f"{ADDRESS}:{link_port}", "--host", ADDRESS]
-            node += ["--port", f"{port}", "--root-certificates", str(tls.authority)]
+            # several of them on one machine need ports of their own
+            node = [*typed("flower-supernode", tmp_path, link_port), "--host", ADDRESS, "--port", f"{port}"]
             log = tmp_path / f"node{number}.log"
             stack.enter_context(running(node, log, environment | {"PARTY": str(own)}))
-        start = [shutil.which("flwr", path=environment["PATH"]), "run", str(tmp_path / "app"), "here"]
+        program, *words = typed("flwr run", tmp_path, link_port)
+        start = [shutil.which(program, path=environment["PATH"]), *words]
         subprocess.run(start, env=environment, check=True, capture_output=True, timeout=60)
         found = waited_for(lambda: is_written(tmp_path / "model.json"), 240)
         assert found, "\n".join(path.read_text() for path in tmp_path.glob("*.log"))
