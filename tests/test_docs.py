@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from shown import commands, examples, follow, problem_of, run_examples, skip_unl
 from thresher.cli import app
 from thresher.datasets import REAL_SETS
 from thresher.federated.task import Task
+from thresher.schema import Column, Schema
 
 ROOT = Path(__file__).parent.parent
 PAGES = {str(path.relative_to(ROOT / "docs").with_suffix("")): path for path in sorted(ROOT.glob("docs/**/*.md"))}
@@ -63,6 +65,8 @@ def test_the_tutorial_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch, 
         in CliRunner().invoke(app, ["schema", "check", "adult.csv", "--schema", "adult.toml"]).stdout
     )
     assert {"model.json", "report.html", "second.json", "draft.toml"} <= {path.name for path in tmp_path.iterdir()}
+    (part,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    assert part in (tmp_path / "draft.toml").read_text()
 
 
 @pytest.mark.parametrize("name", sorted(HAVE_THEIR_OWN_TEST - {"tutorial"}))
@@ -251,6 +255,17 @@ def test_the_data_page_lists_every_set():
     page = (ROOT / "docs" / "data.md").read_text()
     listed = re.findall(r"^\| (`.*?`) \|", page, flags=re.MULTILINE)
     assert sorted(re.findall(r"`(.*?)`", " ".join(listed))) == sorted(REAL_SETS)
+
+
+@pytest.mark.parametrize("page", ["schema", "tutorial"])
+def test_schemas_that_pages_show_can_be_read(page):
+    shown = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), flags=re.DOTALL)
+    (text,) = [block for block in shown if "[columns." in block]
+    columns = tomllib.loads(text)["columns"]
+    if page == "schema":
+        assert Schema.from_dict(tomllib.loads(text)).dialect.encoding == "cp1252"
+    for name, entries in columns.items():
+        assert Column.from_dict(name, entries).name == name
 
 
 def test_the_third_party_example_at_least_parses_and_says_what_is_missing():

@@ -6,9 +6,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from thresher.schema import Column
 from thresher.schema.cells import GAP, OTHER, codes_of, ids_of, numbers_of, several_codes_of
+from thresher.schema.dialect import Dialect
 
 NAN = float("nan")
 
@@ -44,7 +47,34 @@ def test_numbers_are_read_clipped_or_a_gap(cells, read):
 def test_what_is_outside_may_be_declared_a_gap_and_a_comma_a_point():
     strict = column(bounds=[0, 10], outside="missing")
     assert np.array_equal(numbers_of(strict, ["5", "999", "-1", "10", "0"]), [5, NAN, NAN, 10, 0], equal_nan=True)
-    assert numbers_of(NUMBER, ["1,5", "1.5"], decimal=",").tolist() == [1.5, 1.5]
+    assert numbers_of(NUMBER, ["1,5", "1.5"], Dialect(decimal=",")).tolist() == [1.5, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "cells", "read"),
+    [
+        (Dialect(thousands=","), ["1,234", "-1,234,567.5", " 12,345 ", "+1,000.", "12", "1e3"],
+         [1234, -1234567.5, 12345, 1000, 12, 1000]),
+        (Dialect(decimal=",", thousands="."), ["1.234", "6.023,50", "800,25", "-1.000.000"],
+         [1234, 6023.5, 800.25, -1e6]),
+        (Dialect(decimal=",", thousands=" "), ["1 234,5", "1\u00a0234", "1\u202f234\u202f567"],
+         [1234.5, 1234, 1234567]),
+        (Dialect(thousands="'"), ["1'234.5", 1234.5, None], [1234.5, 1234.5, NAN]),
+        (Dialect(thousands=","), ["1,23", "12,34,567", "1234,567", "1,234,56", "1.5,000", "1,2"], [NAN] * 6),
+        (Dialect(decimal=",", thousands="."), ["3.24", "01.02.2020", "192.168.0.1"], [NAN] * 3),
+    ],
+)  # fmt: skip
+def test_groups_of_digits_are_of_three_or_a_gap(dialect, cells, read):
+    np.testing.assert_array_equal(numbers_of(column(bounds=[-1e7, 1e7]), cells, dialect), read)
+
+
+@given(st.floats(-1e12, 1e12), st.integers(0, 6), st.sampled_from([(".", ","), (".", " "), (".", "'"), (",", ".")]))
+def test_numbers_are_read_as_they_were_written(number, digits, marks):
+    decimal, thousands = marks
+    written = f"{number:,.{digits}f}"
+    cell = written.translate(str.maketrans({",": thousands, ".": decimal}))
+    read = numbers_of(column(bounds=[-1e12, 1e12]), [cell], Dialect(decimal=decimal, thousands=thousands))
+    assert read == [float(written.replace(",", ""))]
 
 
 DAYS = column(bounds=[date(2020, 1, 1), date(2020, 12, 31)])

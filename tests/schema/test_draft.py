@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 from thresher import Schema, SparseRegressor
+from thresher.schema.dialect import Dialect
 from thresher.schema.draft import FEWEST, draft
-from thresher.schema.writing import outwards, quoted
+from thresher.schema.looks import named_id
+from thresher.schema.writing import outwards, quoted, rounded
 
 
 def frame(n=1000, seed=0):
@@ -40,7 +42,7 @@ def test_every_kind_of_column_is_recognised():
     columns = {column.name: column for column in schema.columns}
     assert {name for name, column in columns.items() if column.role == "ignore"} == {"patient id", "name", "comment"}
     assert columns["age"].bounds == (10, 100)
-    assert columns["age"].typical == 60  # the median is 55
+    assert columns["age"].typical == 56  # the median
     assert columns["gain"].bounds == (0, 10_000)
     assert columns["gain"].typical == 0
     assert columns["ward"].categories == ("A", "B, east", 'C "new"')
@@ -86,10 +88,70 @@ def test_targets_are_numbers_or_classes():
 def test_other_delimiters_and_decimal_commas_are_recognised(tmp_path):
     frame().to_csv(tmp_path / "t.csv", sep=";", decimal=",", index=False)
     _, schema = drafted(tmp_path / "t.csv")
-    assert (schema.delimiter, schema.decimal) == (";", ",")
+    assert schema.dialect == Dialect(";", ",")
     _, rows = schema.rows(tmp_path / "t.csv")
     assert abs(rows.y.mean() - 10) < 0.3
     assert schema.target.bounds == (2, 20)
+
+
+def test_a_table_as_a_spreadsheet_in_western_europe_writes_it(tmp_path):
+    """Semicolons, decimal commas, points between groups of digits, a Windows encoding, numbered rows, units."""
+    rng = np.random.default_rng(0)
+    pay = rng.uniform(800, 9000, 1000).round(2)
+    data = pd.DataFrame({
+        "Kunde Nr.": np.arange(1000) + 7_000_000, "Größe (cm)": rng.integers(150, 200, 1000),
+        "Gehalt [€]": [f"{each:,.2f}".translate(str.maketrans(",.", ".,")) for each in pay],
+        "Ort": rng.choice(["Köln", "Bonn"], 1000), "stay": rng.normal(10, 2, 1000).round(2),
+    })  # fmt: skip
+    data.to_csv(tmp_path / "t.csv", sep=";", decimal=",", encoding="cp1252")
+    _, schema = drafted(tmp_path / "t.csv")
+    columns = {column.name: column for column in schema.columns}
+    assert schema.dialect == Dialect(";", ",", ".", "cp1252")
+    assert (columns[""].role, columns["Kunde Nr."].role) == ("ignore", "ignore")
+    assert (columns["Größe (cm)"].unit, columns["Gehalt [€]"].unit) == ("cm", "€")
+    assert (columns["Größe (cm)"].bounds, columns["Gehalt [€]"].bounds) == ((100, 200), (500, 10_000))
+    assert columns["Ort"].categories == ("Bonn", "Köln")
+    _, rows = schema.rows(tmp_path / "t.csv")
+    at, scaled = schema.encoding().names.index("Gehalt [€]"), columns["Gehalt [€]"]
+    spread = max(scaled.typical - 500, 10_000 - scaled.typical)
+    assert np.allclose(rows.X[:, at] * spread + scaled.typical, pay)
+    assert Schema.from_dict(schema.to_dict()) == schema
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encodings_are_recognised_wherever_the_first_letter_stands(tmp_path, encoding):
+    data = frame().assign(ward=np.where(np.arange(1000) < 970, "east", "süd"))
+    data.to_csv(tmp_path / "t.csv", index=False, encoding=encoding)
+    _, schema = drafted(tmp_path / "t.csv")
+    assert schema.dialect == Dialect(encoding=encoding.removesuffix("-sig"))
+    (ward,) = [column for column in schema.columns if column.name == "ward"]
+    assert ward.categories == ("east", "süd")
+    assert schema.rows(tmp_path / "t.csv")[1].X.shape[0] == 1000
+
+
+def test_groups_of_digits_are_recognised_only_where_they_make_numbers(tmp_path):
+    written = [f"{1000 * at:,}" for at in range(1000)]
+    assert drafted(frame().assign(pay=written))[1].dialect.thousands == ","
+    assert drafted(frame().assign(pay=[text.replace(",", "\u202f") for text in written]))[1].dialect.thousands == " "
+    assert drafted(frame().assign(pay=[text.replace(",", "'") for text in written]))[1].dialect.thousands == "'"
+    assert drafted(frame().assign(pay=[f"{at},{at % 7}" for at in range(1000)]))[1].dialect.thousands == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "typical"),
+    [(174.6, (100, 200), 170), (54.6, (10, 100), 55), (2012.4, (2000, 5000), 2000), (30.4, (0, 50_000), 30),
+     (0, (0, 10), 0), (-0.034, (-0.1, 1), -0.03), (1e-9, (0, 1e-6), 1e-9), (7.0, (0, 5), 5)],
+)  # fmt: skip
+def test_what_is_typical_is_rounded_to_a_hundredth_of_the_range_or_finer(value, bounds, typical):
+    assert rounded(value, bounds) == pytest.approx(typical)
+
+
+def test_columns_that_are_named_like_ids():
+    ids = ["id", "patient_id", "Kunde Nr.", "patient_nbr", "CustomerID", "userId", "account number", "case no"]
+    assert [name for name in ids if not named_id(name)] == []
+    assert [
+        name for name in ["paid", "Madrid", "number of visits", "inr", "casino", "PID controller"] if named_id(name)
+    ] == []
 
 
 @pytest.mark.parametrize("form", ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d %b %Y"])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.schema.column import Column
+from thresher.schema.dialect import PLAIN, Dialect
 
 __all__ = [
     "FAULTS", "GAP", "NOBODY", "OTHER", "codes_of", "faults_of", "ids_of", "numbers_of", "several_codes_of", "texts_of",
@@ -27,9 +28,9 @@ NOBODY = "(missing)"  # whose rows are that tell no person
 FAULTS = ("missing", "unreadable or undeclared", "outside of bounds")  # what may be wrong with a cell; one at a time
 
 
-def numbers_of(column: Column, cells: Any, decimal: str = ".") -> Floats:
+def numbers_of(column: Column, cells: Any, dialect: Dialect = PLAIN) -> Floats:
     """Numbers, or days since the first of the bounds; outside of the bounds, as declared: clipped or a gap."""
-    read = _unbounded(column, cells, decimal)
+    read = _unbounded(column, cells, dialect)
     low, high = column.span
     if column.outside == "missing":
         with np.errstate(invalid="ignore"):
@@ -68,7 +69,7 @@ def texts_of(cells: Any) -> list[str]:
     return [_text(cell) for cell in _listed(cells)]
 
 
-def faults_of(column: Column, cells: Any, decimal: str = ".") -> NDArray[np.int8]:
+def faults_of(column: Column, cells: Any, dialect: Dialect = PLAIN) -> NDArray[np.int8]:
     """What is wrong with each cell: its position in FAULTS, or -1. Undeclared categories are unreadable."""
     faults = np.full(len(cells), -1, dtype=np.int8)
     if column.kind == "category":
@@ -77,7 +78,7 @@ def faults_of(column: Column, cells: Any, decimal: str = ".") -> NDArray[np.int8
         return faults
     empty = np.array([text == "" for text in texts_of(cells)], dtype=bool)
     if column.kind != "none":
-        read, (low, high) = _unbounded(column, cells, decimal), column.span
+        read, (low, high) = _unbounded(column, cells, dialect), column.span
         with np.errstate(invalid="ignore"):
             faults[(read < low) | (read > high)] = 2
         faults[np.isnan(read)] = 1
@@ -88,17 +89,17 @@ def faults_of(column: Column, cells: Any, decimal: str = ".") -> NDArray[np.int8
 # -- numbers and dates -------------------------------------------------------------------------------------------------
 
 
-def _unbounded(column: Column, cells: Any, decimal: str) -> Floats:
+def _unbounded(column: Column, cells: Any, dialect: Dialect) -> Floats:
     """Numbers, or days since the first of the bounds, wherever they lie; NaN for gaps."""
-    return _days(column, cells) if column.kind == "date" else _numbers(cells, decimal)
+    return _days(column, cells) if column.kind == "date" else _numbers(cells, dialect)
 
 
-def _numbers(cells: Any, decimal: str) -> Floats:
+def _numbers(cells: Any, dialect: Dialect) -> Floats:
     if _kind(cells) in "biuf":
         return np.asarray(cells, dtype=np.float64)
     listed = _listed(cells)
-    if decimal != ".":
-        listed = [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in listed]
+    if not dialect.is_pythonic:
+        listed = [dialect.pythonic(cell) if isinstance(cell, str) else cell for cell in listed]
     return _each(float, listed)
 
 

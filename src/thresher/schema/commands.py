@@ -112,7 +112,7 @@ def check(
     thresher schema check patients.csv --schema patients.toml --epsilon 0.1
     """
     declared = Schema.read(table)
-    whole = declared.for_columns(source_of(data, declared.delimiter).names)
+    whole = declared.for_columns(source_of(data, declared.dialect).names)
     record, counts = _record(whole), None
     if epsilon is None:
         _reject_spending(delta=delta, ledger=ledger, dataset=dataset, analyst=analyst)

@@ -47,12 +47,12 @@ def count_faults(
 
     A cell has one fault at most, so a row sets at most one flag for each column, and one more if it is odd.
     """
-    source = source_of(data, schema.delimiter)
+    source = source_of(data, schema.dialect)
     whole = schema.for_columns(source.names)
     columns = [column for column in whole.columns if column.role != "ignore"]
     pieces, people, odd = [], [], False
     for piece in source.pieces([column.name for column in columns], tell):
-        faults = [faults_of(column, piece[column.name], whole.decimal) for column in columns]
+        faults = [faults_of(column, piece[column.name], whole.dialect) for column in columns]
         if odd := isinstance(piece, Piece):
             faults.append(np.where(piece.odd, 0, -1))
         pieces.append(flags_of(faults, len(FAULTS)))

@@ -16,8 +16,8 @@ import numpy as np
 
 from thresher.schema.cells import numbers_of
 from thresher.schema.column import Column
-from thresher.schema.looks import FIRST_DAY, LAST_DAY, Looks, Undeclared, named_code, named_id
-from thresher.schema.writing import Facts, one_digit, opening, outwards, section, written, years
+from thresher.schema.looks import FIRST_DAY, LAST_DAY, SURE, Looks, Undeclared, named_code, named_id, unnamed
+from thresher.schema.writing import Facts, opening, outwards, rounded, section, written, years
 
 __all__ = ["FEWEST", "MOST_CATEGORIES", "OFTEN", "TAIL", "Guess", "draft"]
 
@@ -28,7 +28,6 @@ MOST_NUMBERS = 200_000  # of a column, for its quantiles
 TAIL = 0.005  # of the numbers at each end, which a range leaves out
 OFTEN = 0.05  # of the rows: gaps that have a column of their own
 FORMATS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%b %d, %Y")  # of dates, to be tried
-SURE = 0.9  # of the cells that are not empty must be of a kind
 
 OPENING = """\
 # A draft. What stands above "read_from_data = true" was READ FROM THE DATA and may tell about people in it. Replace it
@@ -66,15 +65,18 @@ class Guess:
         """What the draft says of it."""
         if is_target and self.is_pair and self.is_number:
             return Facts(self.name, categories=tuple(sorted(map(float, self.texts))), read=True)
-        if not is_target and named_id(self.name) and len(self.texts) > MOST_CATEGORIES:
-            return Facts(self.name, ignored='an id? If it says whose row it is: role = "person"')
+        if not is_target and len(self.texts) > MOST_CATEGORIES:
+            if unnamed(self.name):
+                return Facts(self.name, ignored="without a name: the number of the row?")
+            if named_id(self.name):
+                return Facts(self.name, ignored='an id? If it says whose row it is: role = "person"')
         gaps = self.rows - self.filled > OFTEN * self.rows
         if not is_target and self.is_code:
             codes = tuple(sorted(map(float, self.categories)))
             return Facts(self.name, categories=codes, base=float(self.commonest), gaps=gaps, read=True)
         if self.is_number:
             bounds = outwards(*self._ends)
-            typical = one_digit(float(np.median(np.concatenate(self.kept))), bounds)
+            typical = rounded(float(np.median(np.concatenate(self.kept))), bounds)
             return Facts(self.name, bounds=bounds, typical=typical, gaps=gaps, read=True)
         if self.is_date:
             first, last = (date.fromordinal(int(day) + 1) for day in self._ends)
@@ -140,13 +142,13 @@ class Guess:
 
 def draft(data: Any, target: str, person: str | None = None, tell: Any = lambda part: None) -> str:
     """The text of a schema for a file or frame."""
-    table = Undeclared.of(data)
+    table = Undeclared.looked_into(data)
     table.require(target, *([] if person is None else [person]))
     guesses = {name: Guess(name) for name in table.names if name != person}
     for piece in table.looks(list(guesses), tell):
         for name, guess in guesses.items():
             guess.see(piece[name])
-    parts = [opening(OPENING, table.delimiter, table.decimal)]
+    parts = [opening(OPENING, table.dialect)]
     for name in table.names:
         if name == person:
             parts.append(section(name, ['role = "person"']))

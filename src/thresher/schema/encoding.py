@@ -14,6 +14,7 @@ from scipy import sparse
 
 from thresher.schema.cells import codes_of, numbers_of, several_codes_of
 from thresher.schema.column import Column
+from thresher.schema.dialect import PLAIN, Dialect
 
 __all__ = ["Encoding", "Read"]
 
@@ -34,7 +35,7 @@ class Encoding:
 
     features: tuple[Column, ...]
     centred: bool  # without an intercept, nothing may be centred: the middle of the bounds would be one
-    decimal: str = "."
+    dialect: Dialect = PLAIN
 
     @cached_property
     def blocks(self) -> list[list[str]]:
@@ -98,7 +99,7 @@ class Encoding:
 
     def _read(self, column: Column, cells: Any) -> Any:
         if column.kind != "category":
-            return numbers_of(column, cells, self.decimal)
+            return numbers_of(column, cells, self.dialect)
         return codes_of(column, cells) if column.separator is None else several_codes_of(column, cells)
 
     def _rows(self, piece: Read, scaled: bool) -> Any:

@@ -30,7 +30,7 @@ from thresher.schema.categories import ColumnCategories
 from thresher.schema.draft import MOST_CATEGORIES, OFTEN
 from thresher.schema.looks import FIRST_DAY, LAST_DAY, Looks, Undeclared, named_code, named_id
 from thresher.schema.shares import ColumnShares, flags_of
-from thresher.schema.writing import Facts, one_digit, opening, outwards, table, written, years
+from thresher.schema.writing import Facts, opening, outwards, rounded, table, written, years
 from thresher.warnings import WideRanges
 
 __all__ = ["Estimate", "Steps", "estimate"]
@@ -193,7 +193,7 @@ class _Draft:
             bounds = outwards(*ends)
             classes = "classes? Then write categories = [0, 1], or what they are, in the place of the next three lines"
             return Facts(
-                name, bounds=bounds, typical=one_digit(float(self.steps.bounds.median_[at]), bounds), gaps=gaps,
+                name, bounds=bounds, typical=rounded(float(self.steps.bounds.median_[at]), bounds), gaps=gaps,
                 remark=classes if name == self.target else "",
             )  # fmt: skip
         found: list[Any] = self.steps.categories.categories_[self.named.index(name)] if name in self.named else []
@@ -209,7 +209,7 @@ class _Draft:
     def text(self, unread: Undeclared, budget: Budget) -> str:
         spent = table("spent", [f"epsilon = {budget.epsilon!r}", f"delta = {budget.delta!r}"])
         comment = OPENING.format(n=self.n, epsilon=budget.epsilon, delta=budget.delta, threshold=self.threshold)
-        parts = [opening(comment, unread.delimiter, unread.decimal), spent]
+        parts = [opening(comment, unread.dialect), spent]
         return "\n".join([*parts, *(written(self.facts(name), is_target=name == self.target) for name in self.names)])
 
     def certificate(self, budget: Budget) -> Certificate:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ from numpy.typing import NDArray
 
 from thresher.schema.cells import numbers_of, texts_of
 from thresher.schema.column import Column
-from thresher.schema.schema import DELIMITERS
+from thresher.schema.dialect import DELIMITERS, THOUSANDS, Dialect, encoding_of
 from thresher.schema.sources import Source, source_of
 
-__all__ = ["FIRST_DAY", "LAST_DAY", "Looks", "Undeclared", "delimiter_of", "named_code", "named_id"]
+__all__ = ["FIRST_DAY", "LAST_DAY", "SURE", "Looks", "Undeclared", "named_code", "named_id", "unnamed"]
 
 Floats = NDArray[np.float64]
 
+SURE = 0.9  # of the cells that are not empty must be of a kind
+SEEN = 2**20  # bytes by which an encoding is recognised
+FIRST = 1000  # rows by which marks between groups of digits are
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
 ANY_NUMBER = Column("", bounds=(-math.inf, math.inf))
 ANY_DAY = Column("", bounds=(FIRST_DAY, LAST_DAY))
@@ -37,10 +41,10 @@ class Looks:
     days: Floats  # since FIRST_DAY, of cells that are no numbers
 
     @classmethod
-    def of(cls, cells: Any, decimal: str) -> Looks:
+    def of(cls, cells: Any, dialect: Dialect) -> Looks:
         texts = texts_of(cells)
         different = list(dict.fromkeys(texts))  # few texts, many cells
-        numbers = numbers_of(ANY_NUMBER, different, decimal)
+        numbers = numbers_of(ANY_NUMBER, different, dialect)
         numbers[np.isinf(numbers)] = math.nan
         days = np.full(len(different), math.nan)
         others = np.flatnonzero(np.isnan(numbers))
@@ -65,23 +69,27 @@ class Looks:
 
 @dataclass(frozen=True)
 class Undeclared:
-    """A table without a schema: what its first line tells, and its cells piece by piece."""
+    """A table without a schema: how it is written, and its cells piece by piece."""
 
     source: Source
-    delimiter: str = ","
+    dialect: Dialect
 
     @classmethod
     def of(cls, data: Any) -> Undeclared:
-        delimiter = delimiter_of(data)
-        return cls(source_of(data, delimiter), delimiter)
+        """By what its first line tells."""
+        dialect = dialect_of(data)
+        return cls(source_of(data, dialect), dialect)
+
+    @classmethod
+    def looked_into(cls, data: Any) -> Undeclared:
+        """By what its first cells tell, too. Not private."""
+        dialect = dialect_of(data, SEEN)
+        table = cls(source_of(data, dialect), dialect)
+        return replace(table, dialect=replace(dialect, thousands=table._thousands()))
 
     @cached_property
     def names(self) -> list[str]:
         return self.source.names
-
-    @property
-    def decimal(self) -> str:
-        return "," if self.delimiter == ";" else "."
 
     def require(self, *names: str) -> None:
         for name in names:
@@ -90,12 +98,35 @@ class Undeclared:
 
     def looks(self, names: list[str], tell: Callable[[float], None]) -> Iterator[dict[str, Looks]]:
         for piece in self.source.pieces(names, tell):
-            yield {name: Looks.of(piece[name], self.decimal) for name in names}
+            yield {name: Looks.of(piece[name], self.dialect) for name in names}
+
+    def _thousands(self) -> str:
+        """What stands between groups of three digits, if that makes numbers of a column's cells."""
+        piece = next(self.source.pieces(self.names, lambda part: None), {})
+        columns = [texts_of(list(islice(cells, FIRST))) for cells in piece.values()]
+        texts = [cells for cells in columns if not _are_numbers(cells, self.dialect)]
+        for mark in THOUSANDS:
+            if mark != self.dialect.decimal:
+                grouped = replace(self.dialect, thousands=mark)
+                if any(_are_numbers(cells, grouped) for cells in texts):
+                    return mark
+        return ""
+
+
+def _are_numbers(texts: list[str], dialect: Dialect) -> bool:
+    filled = [text for text in texts if text]
+    return bool(np.isfinite(numbers_of(ANY_NUMBER, filled, dialect)).sum() > SURE * len(filled))
 
 
 def named_id(name: str) -> bool:
-    """Whether a column is named like ids."""
-    return re.search(r"(^|[ _.-])(id|nr|no|key|uuid|ssn|mrn)$", name, flags=re.IGNORECASE) is not None
+    """Whether a column is named like ids: patient_nbr, Kunde Nr., CustomerID."""
+    words = r"(^|[ _.-])(id|nr|no|nbr|number|key|uuid|guid|ssn|mrn)\W*$"
+    return re.search(words, name, flags=re.IGNORECASE) is not None or re.search(r"[a-z]I[Dd]$", name) is not None
+
+
+def unnamed(name: str) -> bool:
+    """Whether a column has no name, as the numbers of rows have none that pandas writes."""
+    return re.fullmatch(r"(unnamed: \d+)?", name, flags=re.IGNORECASE) is not None
 
 
 def named_code(name: str) -> bool:
@@ -103,10 +134,13 @@ def named_code(name: str) -> bool:
     return re.search(r"(^|[ _.-])(id|code|type|class|group|kind)$", name, flags=re.IGNORECASE) is not None
 
 
-def delimiter_of(data: Any) -> str:
-    """Of the first line of a .csv file: the one that is there most often."""
+def dialect_of(data: Any, seen: int = 0) -> Dialect:
+    """Of a .csv file, by its first line, or as many bytes as are ``seen``: the delimiter that is there most often."""
     if not (isinstance(data, (str, Path)) and Path(data).is_file() and Path(data).suffix == ".csv"):
-        return ","
-    with Path(data).open(encoding="utf-8-sig", errors="replace") as file:
+        return Dialect()
+    with Path(data).open("rb") as file:
+        encoding = encoding_of(file.read(seen) if seen else file.readline())
+    with Path(data).open(encoding=encoding, errors="replace") as file:
         line = file.readline()
-    return max(DELIMITERS, key=line.count)
+    delimiter = max(DELIMITERS, key=line.count)
+    return Dialect(delimiter, "," if delimiter == ";" else ".", encoding=encoding)

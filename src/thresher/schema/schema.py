@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from thresher.progress import parts_bar
 from thresher.schema.cells import codes_of, ids_of, numbers_of
 from thresher.schema.column import Column
+from thresher.schema.dialect import PLAIN, Dialect
 from thresher.schema.encoding import Encoding, Read
 from thresher.schema.sources import Source, in_memory, source_of
 from thresher.tables import listed
 
 __all__ = ["Schema", "Spent", "TableRows"]
-
-DELIMITERS = (",", ";", "\t", "|")
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,7 @@ class Schema:
 
     columns: tuple[Column, ...]
     others: Column | None = None  # what holds for columns without an entry of their own
-    delimiter: str = ","
-    decimal: str = "."
+    dialect: Dialect = PLAIN
     spent: Spent | None = None
 
     # -- files and dictionaries ----------------------------------------------------------------------------------------
@@ -87,14 +85,13 @@ class Schema:
             raise ValueError(f"schema: [{unknown}] is unknown; use [table], [columns.NAME], [others] and [spent]")
         named = [Column.from_dict(name, column) for name, column in columns.items()]
         rest = Column.from_dict("[others]", others) if others else None
-        schema = cls(tuple(named), rest, **_checked_table(table), spent=Spent(**spent) if spent else None)
+        schema = cls(tuple(named), rest, Dialect.from_dict(table), Spent(**spent) if spent else None)
         schema._check()
         return schema
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        table = {"delimiter": self.delimiter, "decimal": self.decimal}
-        made: dict[str, Any] = {"table": table, "columns": {c.name: c.to_dict() for c in self.columns}}
+        made: dict[str, Any] = {"table": self.dialect.to_dict(), "columns": {c.name: c.to_dict() for c in self.columns}}
         if self.others is not None:
             made["others"] = self.others.to_dict()
         if self.spent is not None:
@@ -152,7 +149,7 @@ class Schema:
 
     def encoding(self, *, centred: bool = True) -> Encoding:
         """The matrix that the features become."""
-        return Encoding(self.features, centred, self.decimal)
+        return Encoding(self.features, centred, self.dialect)
 
     def for_columns(self, names: list[str], *, with_target: bool = True) -> Schema:
         """The schema of a table with these columns: [others] spelled out. What is declared must be there."""
@@ -183,7 +180,7 @@ class Schema:
 
         ``y`` takes the place of the target's column.
         """
-        source = source_of(data, self.delimiter)
+        source = source_of(data, self.dialect)
         schema = self.for_columns(source.names, with_target=y is None)
         encoding = schema.encoding(centred=centred)
         wanted = [
@@ -207,19 +204,19 @@ class Schema:
     def features_of(self, data: Any, *, verbose: int = 0) -> Iterator[Any]:
         """The features of a file or frame in original units, piece by piece."""
         encoding = self.encoding()
-        for piece in _pieces(source_of(data, self.delimiter), [column.name for column in self.features], verbose):
+        for piece in _pieces(source_of(data, self.dialect), [column.name for column in self.features], verbose):
             yield encoding.matrix([encoding.read(piece)], scaled=False)
 
     def pieces_of(self, data: Any) -> Iterator[Source]:
         """A table that need not fit into memory, piece by piece, each as good as a table."""
-        source = source_of(data, self.delimiter)
+        source = source_of(data, self.dialect)
         for piece in _pieces(source, [column.name for column in self.features], 0):
             yield in_memory(piece)
 
     def _targets(self, cells: Any) -> NDArray[Any]:
         target = self.target
         if target.kind != "category":
-            values = numbers_of(target, cells, self.decimal)
+            values = numbers_of(target, cells, self.dialect)
             return np.where(np.isnan(values), target.fill, values)
         classes = np.array(target.categories)
         codes = codes_of(target, cells)
@@ -240,18 +237,6 @@ class Schema:
             if len(set(names)) < len(names):
                 double = next(name for name in names if names.count(name) > 1)
                 raise ValueError(f"schema: two {what} would be named {double!r}; rename one")
-
-
-def _checked_table(table: Mapping[str, Any]) -> dict[str, str]:
-    for key in table:
-        if key not in ("delimiter", "decimal"):
-            raise ValueError(f"schema: [table] has the unknown key {key!r}; use delimiter or decimal")
-    delimiter, decimal = table.get("delimiter", ","), table.get("decimal", ".")
-    if delimiter not in DELIMITERS:
-        raise ValueError(f"schema: delimiter = {delimiter!r} must be one of {', '.join(map(repr, DELIMITERS))}")
-    if decimal not in (".", ","):
-        raise ValueError(f"schema: decimal = {decimal!r} must be '.' or ','")
-    return {"delimiter": delimiter, "decimal": decimal}
 
 
 def _pieces(source: Source, wanted: list[str], verbose: int) -> Iterator[Mapping[str, Any]]:

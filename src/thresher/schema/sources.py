@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from thresher.schema.dialect import Dialect
 from thresher.tables import is_numeric, pyarrow_parquet
 
 __all__ = ["Piece", "Source", "in_memory", "source_of"]
@@ -33,7 +34,7 @@ class Source:
         """(names of columns, what is called with the part of the table read so far) -> cells by name."""
 
 
-def source_of(data: Any, delimiter: str = ",") -> Source:
+def source_of(data: Any, dialect: Dialect) -> Source:
     """The source that ``data`` is: a path, or a pandas or polars frame."""
     if isinstance(data, Source):
         return data
@@ -42,7 +43,7 @@ def source_of(data: Any, delimiter: str = ",") -> Source:
         if not path.is_file():
             raise ValueError(f"DATA={str(path)!r} is not a file; give the path of a .csv or .parquet file")
         if path.suffix == ".csv":
-            return _csv(path, delimiter)
+            return _csv(path, dialect)
         if path.suffix == ".parquet":
             return _parquet(path)
         raise ValueError(f"DATA={str(path)!r}: a schema describes .csv and .parquet files; convert it to one of them")
@@ -67,11 +68,12 @@ def in_memory(columns: Mapping[str, Any]) -> Source:
 
 
 @contextmanager
-def _opened(path: Path, delimiter: str) -> Iterator[tuple[Any, Any]]:
-    """The rows, and the file for its position. Bytes that are no UTF-8 are replaced: such a cell is in no category."""
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+def _opened(path: Path, dialect: Dialect) -> Iterator[tuple[Any, Any]]:
+    """The rows, and the file for its position. Bytes that are no text are replaced: such a cell is in no category."""
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding  # a mark at the start is no text
+    with path.open(newline="", encoding=encoding, errors="replace") as file:
         try:
-            yield csv.reader(file, delimiter=delimiter), file
+            yield csv.reader(file, delimiter=dialect.delimiter), file
         except csv.Error:
             raise ValueError(
                 f"DATA={str(path)!r} is not a table: a quoted cell is longer than {csv.field_size_limit()} characters; "
@@ -79,8 +81,8 @@ def _opened(path: Path, delimiter: str) -> Iterator[tuple[Any, Any]]:
             ) from None
 
 
-def _csv(path: Path, delimiter: str) -> Source:
-    with _opened(path, delimiter) as (rows, _):
+def _csv(path: Path, dialect: Dialect) -> Source:
+    with _opened(path, dialect) as (rows, _):
         names = [name.strip() for name in next(rows, [])]
     if not names:
         raise ValueError(f"DATA={str(path)!r} is empty; its first line must name the columns")
@@ -92,7 +94,7 @@ def _csv(path: Path, delimiter: str) -> Source:
         at = [places[name] for name in wanted]
         size = max(path.stat().st_size, 1)
         blank = [""] * len(names)
-        with _opened(path, delimiter) as (rows, file):
+        with _opened(path, dialect) as (rows, file):
             next(rows)
             whole = (row if len(row) == len(names) else blank for row in rows if row)
             while piece := list(islice(whole, PIECE)):

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-__all__ = ["Facts", "one_digit", "opening", "outwards", "quoted", "section", "table", "written", "years"]
+from thresher.schema.dialect import Dialect
+
+__all__ = ["Facts", "opening", "outwards", "quoted", "rounded", "section", "table", "written", "years"]
 
 READ = "read_from_data = true  # replace by public knowledge, then remove this line"
 
@@ -36,8 +38,8 @@ class Facts:
     remark: str = ""
 
 
-def opening(comment: str, delimiter: str, decimal: str) -> str:
-    lines = (f"delimiter = {quoted(delimiter)}", f"decimal = {quoted(decimal)}")
+def opening(comment: str, dialect: Dialect) -> str:
+    lines = [f"{key} = {quoted(value)}" for key, value in dialect.to_dict().items()]
     return f"{comment}#\n{CELLS}\n{table('table', lines)}"
 
 
@@ -58,7 +60,7 @@ def _of_feature(facts: Facts) -> list[str]:
         lines = [f"bounds = {_list(facts.bounds)}"]
         if facts.typical is not None:
             expected = "# what is expected where nothing is known, about the median"
-            lines += [f"typical = {_value(facts.typical)}  {expected}", 'unit = ""']
+            lines += [f"typical = {_value(facts.typical)}  {expected}", f"unit = {quoted(_unit(facts.name))}"]
         lines += [f"format = {quoted(facts.format)}"] if facts.format else []
     return [*lines, *(['missing = "indicator"  # a column of its own; or a constant'] if facts.gaps else [])]
 
@@ -70,9 +72,15 @@ def _of_target(facts: Facts) -> list[str]:
         of_text = [name for name in facts.categories if isinstance(name, str)]
         return [*lines, *(f"missing = {_value(name)}  {missing}" for name in of_text[:1])]
     low, high = facts.bounds
-    unit = [] if isinstance(low, date) else ['unit = ""']
+    unit = [] if isinstance(low, date) else [f"unit = {quoted(_unit(facts.name))}"]
     unit += [f"format = {quoted(facts.format)}"] if facts.format else []
     return [f"bounds = {_list(facts.bounds)}", *unit, f"missing = {_value(low + (high - low) / 2)}  {missing}"]
+
+
+def _unit(name: str) -> str:
+    """What stands in brackets at the end of a name, as in "height (cm)"."""
+    found = re.search(r"[(\[]([^()\[\]]{1,12})[)\]]$", name)
+    return found[1] if found else ""
 
 
 def section(name: str, lines: Iterable[str]) -> str:
@@ -106,10 +114,11 @@ def _value(value: Any) -> str:
 # -- rounding ----------------------------------------------------------------------------------------------------------
 
 
-def one_digit(value: float, bounds: tuple[float, float]) -> float:
-    """Rounded to one digit, within the bounds."""
+def rounded(value: float, bounds: tuple[float, float]) -> float:
+    """To its first digit, or one that is a tenth of the range's; within the bounds."""
     low, high = bounds
-    return min(max(float(f"{value:.0e}"), low), high)
+    digits = [math.floor(math.log10(size)) for size in (abs(value), (high - low) / 10) if size > 0]
+    return min(max(round(value, -min(digits)), low), high)
 
 
 def years(first: date, last: date) -> tuple[date, date]:
