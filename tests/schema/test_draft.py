@@ -137,6 +137,24 @@ def test_groups_of_digits_are_recognised_only_where_they_make_numbers(tmp_path):
     assert drafted(frame().assign(pay=[f"{at},{at % 7}" for at in range(1000)]))[1].dialect.thousands == ""
 
 
+def test_many_columns_that_are_alike_are_declared_together():
+    """Genes and a flag are; a column of another size, one with gaps and those that are no numbers are not."""
+    rng = np.random.default_rng(0)
+    genes = pd.DataFrame(rng.integers(0, 3, (1000, 70)), columns=[f"gene {at}" for at in range(70)])
+    data = pd.concat([frame(), genes, pd.DataFrame({"flag": rng.integers(0, 2, 1000)})], axis=1)
+    data["gappy"] = np.where(rng.random(1000) < 0.5, np.nan, genes["gene 0"])
+    text, schema = drafted(data, person="patient id")
+    assert "# 71 columns of numbers have no entry of their own" in text
+    assert (schema.others.bounds, schema.others.typical, schema.others.read_from_data) == ((0, 2), 1, True)
+    assert {column.name for column in schema.columns} == {*frame().columns, "gappy"}
+    whole, rows = schema.rows(data)
+    assert len(whole.columns) == len(data.columns)
+    assert rows.X[:, whole.encoding().names.index("gene 3")].tolist() == (genes["gene 3"] - 1).tolist()
+    few, declared = drafted(data.drop(columns=genes.columns[:30]))
+    assert "[others]" not in few
+    assert declared.others is None
+
+
 @pytest.mark.parametrize(
     ("value", "bounds", "typical"),
     [(174.6, (100, 200), 170), (54.6, (10, 100), 55), (2012.4, (2000, 5000), 2000), (30.4, (0, 50_000), 30),

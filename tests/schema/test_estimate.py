@@ -115,6 +115,19 @@ def test_a_smaller_largest_sees_finer():
     assert high == 0.5
 
 
+def test_many_columns_that_are_alike_are_declared_together():
+    rng = np.random.default_rng(0)
+    genes = pd.DataFrame(rng.uniform(0, 15, (5000, 60)), columns=[f"gene {at}" for at in range(60)])
+    made = estimate(genes.assign(stay=genes["gene 3"] + 1), "stay", epsilon=50.0)
+    schema = Schema.from_dict(tomllib.loads(made.text))
+    assert [column.name for column in schema.columns] == ["stay"]
+    low, high = schema.others.bounds
+    assert -2 <= low <= 0
+    assert high == 20
+    assert 5 <= schema.others.typical <= 10
+    assert not schema.others.read_from_data
+
+
 def test_a_target_without_classes_enough_is_left_to_the_reader():
     data = frame()
     data["stay"] = [f"text {i}" for i in range(len(data))]

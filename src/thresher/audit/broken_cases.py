@@ -46,15 +46,16 @@ def _broken() -> list[Case]:
     unclipped = [name for name in quiet if name not in ("votes", "quantile", "categories")]
     choices = ["selection", "votes", "quantile", "vertex", "signed-vertex", "step-length"]
     signed = ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels", "signed-vertex"]
-    most = dict.fromkeys([*choices, "walked-vertex"], 12_000) | {"pure-minimiser": 8_000, "step-length": 8_000}
+    # with these the bound lies four of its standard deviations above the claim, so hardly any run misses a copy
+    most = dict.fromkeys([*choices, "walked-vertex"], 20_000) | {"pure-minimiser": 8_000, "selection": 30_000}
     # their prices, Renyi curves, are so much above their costs that 0.7 of the noise costs little more than claimed
-    most |= {"perturbed-minimiser": 80_000, "fixed-gradient": 40_000}
+    most |= {"perturbed-minimiser": 120_000, "fixed-gradient": 80_000}
     most |= {"sampled-gradient": 10_000, "sampled-momentum": 10_000, "added-gradient": 20_000, "quantile": 24_000}
-    most |= {"categories": 10_000}
+    most |= {"categories": 12_000, "step-length": 24_000}
     cases = [_broken_case(name, "quiet", {"noise": QuietNoise}, most.get(name, 4_000)) for name in quiet]
     cases += [_broken_case(name, "unclipped", {"vault": Unclipped}, 2_000) for name in unclipped]
     cases += [_broken_case(name, "free-sign", {"vault": FreeSign}, 1_000) for name in signed]
-    cases += [_broken_case(name, "rerun", {"vault": Rerun}, 1_000) for name in choices]
+    cases += [_broken_case(name, "rerun", {"vault": Rerun}, 2_000) for name in choices]
     cases.append(_broken_case("rare-category", "low-threshold", {"vault": LowThreshold}, 2_000))
     return cases
 
@@ -80,7 +81,7 @@ def _broken_reports() -> list[Case]:
     )
     cases = [_broken_case(name, "quiet", {"vault": QuietReports}, 2_000) for name in vectors]
     cases += [_broken_case(name, "quiet", {"vault": QuietLabels}, 2_000) for name in labels]
-    cases += [_broken_case(name, "twice", {"vault": Twice}, 1_000) for name in vectors]
+    cases += [_broken_case(name, "twice", {"vault": Twice}, 2_000) for name in vectors]
     numbers = [name for name in labels if name != "class-report"]
     return cases + [_broken_case(name, "unclipped", {"vault": UnclippedLabels}, 500) for name in numbers]
 
@@ -93,12 +94,12 @@ def _broken_parties() -> list[Case]:
 
     A minimiser takes long to find, so of copies with too little noise it gets the one that is caught in fewer runs.
     """
-    both: dict[str, tuple[Any, int]] = {"unclipped": (UnclippedParties, 500), "known-coins": (KnownCoins, 2_000)}
+    both: dict[str, tuple[Any, int]] = {"unclipped": (UnclippedParties, 500), "known-coins": (KnownCoins, 4_000)}
     one: dict[str, tuple[Any, int]] = {
-        "quiet": (QuietCoins, 12_000),
+        "quiet": (QuietCoins, 24_000),
         "no-dither": (NoDither, 500),
         "bare-part": (BarePart, 500),
-        "asked-twice": (AskedTwice, 12_000),
+        "asked-twice": (AskedTwice, 40_000),
     }
     breaks = {"joint-gradient": one | both, **dict.fromkeys(("joint-minimiser", *SHARED), both)}
     return [

@@ -17,7 +17,7 @@ import numpy as np
 from thresher.schema.cells import numbers_of
 from thresher.schema.column import Column
 from thresher.schema.looks import FIRST_DAY, LAST_DAY, SURE, Looks, Undeclared, named_code, named_id, unnamed
-from thresher.schema.writing import Facts, opening, outwards, rounded, section, written, years
+from thresher.schema.writing import Facts, opening, outwards, rounded, sections, years
 
 __all__ = ["FEWEST", "MOST_CATEGORIES", "OFTEN", "TAIL", "Guess", "draft"]
 
@@ -148,10 +148,8 @@ def draft(data: Any, target: str, person: str | None = None, tell: Any = lambda 
     for piece in table.looks(list(guesses), tell):
         for name, guess in guesses.items():
             guess.see(piece[name])
-    parts = [opening(OPENING, table.dialect)]
-    for name in table.names:
-        if name == person:
-            parts.append(section(name, ['role = "person"']))
-        else:
-            parts.append(written(guesses[name].facts(is_target=name == target), is_target=name == target))
-    return "\n".join(parts)
+    facts = [
+        Facts(name, person=True) if name == person else guesses[name].facts(is_target=name == target)
+        for name in table.names
+    ]
+    return "\n".join([opening(OPENING, table.dialect), *sections(facts, target)])

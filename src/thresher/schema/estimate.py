@@ -30,7 +30,7 @@ from thresher.schema.categories import ColumnCategories
 from thresher.schema.draft import MOST_CATEGORIES, OFTEN
 from thresher.schema.looks import FIRST_DAY, LAST_DAY, Looks, Undeclared, named_code, named_id
 from thresher.schema.shares import ColumnShares, flags_of
-from thresher.schema.writing import Facts, opening, outwards, rounded, table, written, years
+from thresher.schema.writing import Facts, opening, outwards, rounded, sections, table, years
 from thresher.warnings import WideRanges
 
 __all__ = ["Estimate", "Steps", "estimate"]
@@ -210,7 +210,7 @@ class _Draft:
         spent = table("spent", [f"epsilon = {budget.epsilon!r}", f"delta = {budget.delta!r}"])
         comment = OPENING.format(n=self.n, epsilon=budget.epsilon, delta=budget.delta, threshold=self.threshold)
         parts = [opening(comment, unread.dialect), spent]
-        return "\n".join([*parts, *(written(self.facts(name), is_target=name == self.target) for name in self.names)])
+        return "\n".join([*parts, *sections([self.facts(name) for name in self.names], self.target)])
 
     def certificate(self, budget: Budget) -> Certificate:
         """Of all fits together. The whole budget counts, even if the first left nothing to ask for another."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
+from statistics import median
 from typing import Any
 
 from thresher.schema.dialect import Dialect
 
-__all__ = ["Facts", "opening", "outwards", "quoted", "rounded", "section", "table", "written", "years"]
+__all__ = ["Facts", "opening", "outwards", "quoted", "rounded", "section", "sections", "table", "years"]
 
+MANY = 50  # columns that are alike are declared together
 READ = "read_from_data = true  # replace by public knowledge, then remove this line"
 
 CELLS = """\
@@ -24,9 +27,10 @@ CELLS = """\
 
 @dataclass(frozen=True)
 class Facts:
-    """What a draft says about a column: bounds, categories, or neither and why."""
+    """What a draft says about a column: bounds, categories, that it says whose row it is, or none of these and why."""
 
     name: str
+    person: bool = False
     bounds: tuple[Any, Any] | None = None  # numbers, or dates
     typical: float | None = None
     format: str = ""  # of dates, if it is not 2026-11-18
@@ -43,8 +47,44 @@ def opening(comment: str, dialect: Dialect) -> str:
     return f"{comment}#\n{CELLS}\n{table('table', lines)}"
 
 
-def written(facts: Facts, *, is_target: bool) -> str:
+def sections(columns: Sequence[Facts], target: str) -> list[str]:
+    """Of all columns, in their order; then, if many are alike, one for all of these."""
+    common = _in_common([facts for facts in columns if facts.name != target and facts.typical is not None])
+    own = [facts for facts in columns if common is None or facts.name == target or not _covers(common, facts)]
+    made = [_written(facts, is_target=facts.name == target) for facts in own]
+    if common is None:
+        return made
+    remark = f"# {len(columns) - len(own)} columns of numbers have no entry of their own"
+    return [*made, table("others", [remark, *_of_feature(common), *([READ] if common.read else [])])]
+
+
+def _in_common(numbers: Sequence[Facts]) -> Facts | None:
+    """What is said of most of these columns at once, if that are ``MANY``."""
+    kinds = Counter((facts.bounds, facts.gaps, facts.read) for facts in numbers)
+    best, covered = None, MANY - 1
+    for (bounds, gaps, read), _ in kinds.most_common():
+        made = Facts("", bounds=bounds, gaps=gaps, read=read)
+        count = sum(often for kind, often in kinds.items() if _covers(made, Facts("", False, kind[0], gaps=kind[1])))
+        if count > covered:
+            best, covered = made, count
+    if best is None or best.bounds is None:
+        return None
+    middle = median(facts.typical for facts in numbers if _covers(best, facts) and facts.typical is not None)
+    return replace(best, typical=rounded(middle, best.bounds))
+
+
+def _covers(common: Facts, facts: Facts) -> bool:
+    """Whether a column is within the bounds and fills a quarter of them or more."""
+    if facts.bounds is None or common.bounds is None or facts.gaps != common.gaps or isinstance(facts.bounds[0], date):
+        return False
+    (low, high), (least, most) = facts.bounds, common.bounds
+    return bool(least <= low and high <= most and high - low >= (most - least) / 4)
+
+
+def _written(facts: Facts, *, is_target: bool) -> str:
     """The section of a column."""
+    if facts.person:
+        return section(facts.name, ['role = "person"'])
     if facts.ignored:
         return section(facts.name, [f'role = "ignore"  # {facts.ignored}'])
     lines = [*(['role = "target"'] if is_target else []), *([f"# {facts.remark}"] if facts.remark else [])]
