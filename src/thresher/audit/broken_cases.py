@@ -51,7 +51,7 @@ def _broken() -> list[Case]:
     # their prices, Renyi curves, are so much above their costs that 0.7 of the noise costs little more than claimed
     most |= {"perturbed-minimiser": 120_000, "fixed-gradient": 80_000}
     most |= {"sampled-gradient": 10_000, "sampled-momentum": 10_000, "added-gradient": 20_000, "quantile": 24_000}
-    most |= {"categories": 12_000, "step-length": 24_000}
+    most |= {"categories": 20_000, "step-length": 24_000}
     cases = [_broken_case(name, "quiet", {"noise": QuietNoise}, most.get(name, 4_000)) for name in quiet]
     cases += [_broken_case(name, "unclipped", {"vault": Unclipped}, 2_000) for name in unclipped]
     cases += [_broken_case(name, "free-sign", {"vault": FreeSign}, 1_000) for name in signed]
@@ -94,7 +94,7 @@ def _broken_parties() -> list[Case]:
 
     A minimiser takes long to find, so of copies with too little noise it gets the one that is caught in fewer runs.
     """
-    both: dict[str, tuple[Any, int]] = {"unclipped": (UnclippedParties, 500), "known-coins": (KnownCoins, 4_000)}
+    both: dict[str, tuple[Any, int]] = {"unclipped": (UnclippedParties, 500), "known-coins": (KnownCoins, 6_000)}
     one: dict[str, tuple[Any, int]] = {
         "quiet": (QuietCoins, 24_000),
         "no-dither": (NoDither, 500),
