@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import numpy as np
 import pytest
@@ -65,6 +66,20 @@ def test_a_party_that_falls_silent_leaves_one_round_and_is_back_in_the_next():
         aggregation.noisy_sum(asking([10**6]), LAW)
     grid.silent = {}
     assert abs(aggregation.noisy_sum(asking([10**6]), LAW)[0] - 75 * 10**6) < FAR
+
+
+def test_what_came_in_time_is_taken_however_long_sending_and_looking_take():
+    """Each takes longer than the patience of a stage; a party that never answers ends the stage all the same."""
+    group = Group(3, dropouts=1)
+    grid = grid_of(group, [fivefold(n) for n in range(3)])
+    grid.silent = {101: Stage.ADVERTISE}
+
+    def slowly(call):
+        return lambda *arguments: time.sleep(0.06) or call(*arguments)
+
+    grid.push_messages, grid.pull_messages = slowly(grid.push_messages), slowly(grid.pull_messages)
+    aggregation = FlowerAggregation(grid, group, EVERYBODY[:3], 1, patience=0.05)
+    assert abs(aggregation.noisy_sum(asking([10**6]), LAW)[0] - 5 * (1 + 3) * 10**6) < FAR
 
 
 def test_a_party_refuses_less_noise_than_it_insists_on():

@@ -26,6 +26,7 @@ LAW = DitheredBinomial()
 LONG = np.zeros(4000, dtype=np.int64)  # preparing it takes seconds
 SHORT = np.zeros(5, dtype=np.int64)
 TIMEOUT = 4.0
+BUSY = 6.0  # seconds that a busy machine may need; whoever waits instead waits for 10 s, 30 s or for ever
 
 
 def aborted(outcomes, *words):
@@ -51,7 +52,7 @@ def test_when_a_worker_is_killed_while_coins_are_tossed_all_know_at_once():
         outcomes, seconds = together(table, "prepare", [LONG] * 3, [LAW] * 3)
         assert aborted(outcomes, "party 1", "party 0 was lost", "party 2 was lost")
         assert all("nothing was revealed" in str(outcome) for outcome in outcomes)
-        assert seconds < delay + 2
+        assert seconds < delay + BUSY
         assert all(gone(party._worker.pid) for party in table)
         with pytest.raises(Aborted, match="start a new one"):
             table[0].exchange(b"")
@@ -64,7 +65,7 @@ def test_a_peer_that_died_between_two_calls_is_missed_at_once():
         outcomes, seconds = together(table, "open", shares)
         assert aborted(outcomes, "party 1", "party 0 was lost", "party 2 was lost")
         assert all("open the same share again" in str(outcome) for outcome in outcomes)
-        assert seconds < 2
+        assert seconds < BUSY
     with seated() as table:
         sums, _ = together(table, "open", shares)
         np.testing.assert_array_equal(sums[0], sums[1])
@@ -78,7 +79,7 @@ def test_when_a_worker_hangs_the_others_wait_no_longer_than_they_said(call):
         time.sleep(0.1)
         outcomes, seconds = together(table, call, *{"prepare": ([LONG] * 3, [LAW] * 3), "open": (shares,)}[call])
         assert aborted(outcomes, "in time from party 2", "of party 2 did not answer", "was lost", "in time from party")
-        assert seconds < TIMEOUT + 2
+        assert seconds < TIMEOUT + BUSY
         assert all(gone(party._worker.pid) for party in table)
 
 
@@ -86,7 +87,7 @@ def test_when_a_party_never_comes_the_others_say_who():
     with seated(0, 1, timeout=1.5) as table:
         outcomes, seconds = together(table, "exchange", [b""] * 2)
         assert aborted(outcomes, "party 2 did not", "did not answer in time", "party 0 was lost", "party 1 was lost")
-        assert seconds < 1.5 + 2
+        assert seconds < 1.5 + BUSY
 
 
 class Leaving:
@@ -149,7 +150,7 @@ def with_fake(call, *arguments, play):
         outcomes, seconds = together(table, call, *arguments)
         player.join()
         fake.close()
-    assert seconds < 5
+    assert seconds < BUSY
     return outcomes
 
 
@@ -240,7 +241,7 @@ def test_nobody_joins_twice_or_as_somebody_who_does_not_connect(claims, message)
         joined = [knock(addresses, 2, claim) for claim in claims]
         outcomes, seconds = together(table, "exchange", [b""])
         assert aborted(outcomes, message)
-        assert seconds < 3
+        assert seconds < BUSY
     for connection in joined:
         connection.close()
 

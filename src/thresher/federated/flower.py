@@ -182,13 +182,16 @@ class FlowerAggregation:
         return nodes
 
     def _replies(self, messages: list[Message]) -> Iterator[Message]:
-        """What comes back until patience ends; Flower's own waiting looks every three seconds only."""
-        end = time.monotonic() + self._patience
+        """What has come back when patience ends; Flower's own waiting looks every three seconds only."""
         waiting = set(self._grid.push_messages(messages))
-        while waiting and time.monotonic() < end:
+        end = time.monotonic() + self._patience
+        while waiting:
+            late = time.monotonic() >= end  # before the look: what came in time is taken, however long a look takes
             replies = list(self._grid.pull_messages(waiting))
             waiting -= {reply.metadata.reply_to_message_id for reply in replies}
             yield from replies
+            if late and not replies:
+                return
             if not replies:
                 time.sleep(PAUSE)
 
