@@ -30,7 +30,7 @@ def test_a_product_after_a_fork_ends(monkeypatch):
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks while there are threads: that is the point
         child = multiprocessing.get_context("fork").Process(target=engine.transposed_product, args=(np.ones(30),))
         child.start()
-    child.join(5)
+    child.join(60)
     ended = child.exitcode == 0
     child.kill()
     assert ended
