@@ -59,17 +59,13 @@ def sections(columns: Sequence[Facts], target: str) -> list[str]:
 
 
 def _in_common(numbers: Sequence[Facts]) -> Facts | None:
-    """What is said of most of these columns at once, if that are ``MANY``."""
-    kinds = Counter((facts.bounds, facts.gaps, facts.read) for facts in numbers)
-    best, covered = None, MANY - 1
-    for (bounds, gaps, read), _ in kinds.most_common():
-        made = Facts("", bounds=bounds, gaps=gaps, read=read)
-        count = sum(often for kind, often in kinds.items() if _covers(made, Facts("", False, kind[0], gaps=kind[1])))
-        if count > covered:
-            best, covered = made, count
-    if best is None or best.bounds is None:
+    """What can be said of the most of these columns at once; nothing, if they are fewer than ``MANY``."""
+    often = Counter(replace(facts, name="", typical=None) for facts in numbers)
+    covered = {kind: sum(count for other, count in often.items() if _covers(kind, other)) for kind in often}
+    best = max(covered, key=covered.__getitem__, default=None)
+    if best is None or best.bounds is None or covered[best] < MANY:
         return None
-    middle = median(facts.typical for facts in numbers if _covers(best, facts) and facts.typical is not None)
+    middle = median(facts.typical for facts in numbers if facts.typical is not None and _covers(best, facts))
     return replace(best, typical=rounded(middle, best.bounds))
 
 
