@@ -20,7 +20,7 @@ from thresher.cli import app
 SHORTER = {
     "thresher plan": ["--draws", "3"],
     "thresher audit": ["--runs", "300", "--jobs", "1"],
-    "thresher audit joint-gradient-asked-twice": ["--jobs", "1", "--seed", "0"],  # all its runs: it must be caught
+    "thresher audit joint-gradient-known-coins": ["--jobs", "1", "--seed", "0"],  # all its runs: it must be caught
 }
 """Added to commands that begin like this: what they do does not change, only how often they do it."""
 
