@@ -190,7 +190,7 @@ class FlowerAggregation:
             replies = list(self._grid.pull_messages(waiting))
             waiting -= {reply.metadata.reply_to_message_id for reply in replies}
             yield from replies
-            if late and not replies:
+            if late:
                 return
             if not replies:
                 time.sleep(PAUSE)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from thresher.schema.cells import numbers_of, texts_of
 from thresher.schema.column import Column
-from thresher.schema.dialect import DELIMITERS, THOUSANDS, Dialect, encoding_of
+from thresher.schema.dialect import DELIMITERS, PLAIN, THOUSANDS, Dialect, encoding_of
 from thresher.schema.sources import Source, source_of
 
 __all__ = ["FIRST_DAY", "LAST_DAY", "SURE", "Looks", "Undeclared", "named_code", "named_id", "unnamed"]
@@ -137,10 +137,10 @@ def named_code(name: str) -> bool:
 def dialect_of(data: Any, seen: int = 0) -> Dialect:
     """Of a .csv file, by its first line, or as many bytes as are ``seen``: the delimiter that is there most often."""
     if not (isinstance(data, (str, Path)) and Path(data).is_file() and Path(data).suffix == ".csv"):
-        return Dialect()
+        return PLAIN
     with Path(data).open("rb") as file:
-        encoding = encoding_of(file.read(seen) if seen else file.readline())
-    with Path(data).open(encoding=encoding, errors="replace") as file:
-        line = file.readline()
-    delimiter = max(DELIMITERS, key=line.count)
+        start = file.read(seen) if seen else file.readline()
+    encoding = encoding_of(start)
+    first_line = start.decode(encoding, errors="replace").partition("\n")[0]
+    delimiter = max(DELIMITERS, key=first_line.count)
     return Dialect(delimiter, "," if delimiter == ";" else ".", encoding=encoding)
