@@ -20,7 +20,7 @@ import laws
 import real
 from thresher import SparseRegressor
 from thresher.algorithms import Peeling
-from thresher.datasets import dpsl_kt_law
+from thresher_papers.datasets import dpsl_kt_law
 
 DRAWS = 10
 FEW = 3  # draws for the non-private baseline, which varies little
@@ -39,15 +39,17 @@ def errors(draw: Draw, algorithm: Any, draws: int, **facts: Any) -> NDArray[np.f
     return np.array(found)
 
 
-def best_peeling(draw: Draw, **facts: Any) -> float:
-    return min(float(np.mean(errors(draw, Peeling(iterations=T), DRAWS, **facts))) for T in ROUNDS)
+def best_peeling(draw: Draw, draws: int = DRAWS, **facts: Any) -> float:
+    return min(float(np.mean(errors(draw, Peeling(iterations=T), draws, **facts))) for T in ROUNDS)
 
 
 def ight(draw: Draw, **facts: Any) -> float:
     return float(np.mean(errors(draw, "ight", FEW, **{**facts, "epsilon": float("inf")})))
 
 
-TARGETS = (  # n, d, s, epsilon, delta, target bound
+Setting = tuple[int, int, int, float, float, float]
+
+TARGETS: tuple[Setting, ...] = (  # n, d, s, epsilon, delta, target bound
     (800, 1000, 10, 2, 1e-2, 8),
     (800, 1000, 10, 5, 1e-2, 8),
     (4000, 1000, 10, 1, 1e-6, 8),
@@ -57,14 +59,14 @@ TARGETS = (  # n, d, s, epsilon, delta, target bound
 )
 
 
-def targets() -> None:
+def targets(settings: Iterable[Setting] = TARGETS, draws: int = DRAWS) -> None:
     header("n, d, s, epsilon, delta", "pursuit (worst)", "auto", "peeling, best T", "dp-ight", "IGHT")
-    for n, d, s, epsilon, delta, bound in TARGETS:
+    for n, d, s, epsilon, delta, bound in settings:
         draw = dpsl_kt_law(n, d, s).draw
         facts = {"sparsity": s, "epsilon": epsilon, "delta": delta, "feature_bound": 1.0, "target_bound": bound}
-        pursuit = errors(draw, "pursuit", DRAWS, **facts)
-        others = [np.mean(errors(draw, name, DRAWS, **facts)) for name in ("auto", "dp-ight")]
-        cells = (others[0], best_peeling(draw, **facts), others[1], ight(draw, **facts))
+        pursuit = errors(draw, "pursuit", draws, **facts)
+        others = [np.mean(errors(draw, name, draws, **facts)) for name in ("auto", "dp-ight")]
+        cells = (others[0], best_peeling(draw, draws, **facts), others[1], ight(draw, **facts))
         setting = f"{n}, {d}, {s}, {epsilon}, {delta:g}"
         row(setting, f"{pursuit.mean():.3f} ({pursuit.max():.3f})", *(f"{cell:.3f}" for cell in cells))
 
@@ -78,7 +80,13 @@ def off_laws() -> None:
                 drawn: laws.Drawn = law(np.random.default_rng(seed), n, 1000, s)
                 return drawn
 
-            facts = {"sparsity": s, "epsilon": 1.0, "delta": 1e-6, "feature_bound": 1.0, "target_bound": 8.0}
+            facts: dict[str, Any] = {
+                "sparsity": s,
+                "epsilon": 1.0,
+                "delta": 1e-6,
+                "feature_bound": 1.0,
+                "target_bound": 8.0,
+            }
             pursuit = errors(draw, "pursuit", DRAWS, **facts)
             row(
                 name, f"{n}, {s}", f"{pursuit.mean():.3f} ({pursuit.max():.3f})",
@@ -107,6 +115,10 @@ def main(wanted: Iterable[str]) -> None:
         title, table = TABLES[name]
         print(f"\n{title} (mean of {DRAWS} draws):\n")
         table()
+
+
+def smallest() -> None:
+    targets([(100, 20, 2, 1.0, 1e-2, 8.0)], draws=1)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -21,16 +21,18 @@ from joblib import Parallel, delayed
 from accuracy import header, row
 from machine import describe
 from ratios import Ratio, faster
-from thresher import ERMClassifier
+from thresher import DenseClassifier
 from thresher.algorithms import DPSGD
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.experiments.dense_tables import EXACT, run
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import LOGISTIC
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
+from thresher_papers.experiments.dense_tables import EXACT, run
 
 RUNS, DELTA, TURNS = 10, 1e-5, 6
+SHAPES = ((32_561, 123, 256), (32_561, 123, 64), (50_000, 784, 256))  # rows, columns, batch
 
 
 # -- a set that no default was chosen on ----------------------------------------------------------------------------
@@ -80,7 +82,7 @@ def opacus_epoch(X: Any, y: Any, batch: int) -> Callable[[], None]:
 def our_epoch(X: Any, y: Any, batch: int) -> Callable[[], None]:
     """The same of ours: a pass of rounds over a vault that holds the rows, as Opacus's loader does."""
     algorithm = DPSGD(batch=batch, passes=TURNS, momentum=0.0)
-    problem = Problem(len(y), X.shape[1], X.shape[1], "logistic", Bounds(row=4.0))
+    problem = LinearProblem(len(y), X.shape[1], Bounds(row=4.0), sparsity=X.shape[1], loss=LOGISTIC)
     vault = CentralVault(X, y, algorithm.plan(problem, Budget(1.0, DELTA)), NoiseSource())
     state = algorithm.start(vault)
 
@@ -95,19 +97,19 @@ def our_epoch(X: Any, y: Any, batch: int) -> Callable[[], None]:
 def our_fit(X: Any, y: Any, batch: int) -> Callable[[], Any]:
     """From raw rows to the certificate, five passes."""
     algorithm = DPSGD(batch=batch, passes=5, momentum=0.0)
-    model = ERMClassifier(1.0, DELTA, algorithm=algorithm, row_bound=4.0, classes=[0, 1])
+    model = DenseClassifier(1.0, DELTA, algorithm=algorithm, row_bound=4.0, classes=[0, 1])
     return lambda: model.fit(X, y)
 
 
-def speed() -> list[Ratio]:
+def speed(shapes: Iterable[tuple[int, int, int]] = SHAPES, turns: int = TURNS) -> list[Ratio]:
     """Medians of alternating turns in one run."""
     rng, ratios = np.random.default_rng(0), []
-    for n, d, batch in ((32_561, 123, 256), (32_561, 123, 64), (50_000, 784, 256)):
+    for n, d, batch in shapes:
         X = rng.random((n, d)) * (rng.random((n, d)) < 14 / d)
         y = (rng.random(n) < 0.3).astype(float)
         kinds = [make(X, y, batch) for make in (our_epoch, opacus_epoch, our_fit)]
         times: list[list[float]] = [[] for _ in kinds]
-        for turn in range(TURNS):
+        for turn in range(turns):
             for kind, spent in zip(kinds, times, strict=True):
                 start = time.perf_counter()
                 kind()
@@ -130,6 +132,11 @@ def main(wanted: list[str]) -> None:
                 print(ratio.row(), flush=True)
         else:
             untouched()
+
+
+def smallest() -> None:
+    for ratio in speed([(400, 5, 20)], turns=2):
+        print(ratio.row())
 
 
 if __name__ == "__main__":

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from accuracy import header, row
 from machine import describe
+from sets import two_classes
 from thresher import SparseClassifier
 from thresher.algorithms import DPIGHT
-from thresher.datasets import load
 from thresher.federated import FederatedSparseClassifier
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient
+from thresher.privacy.releases import GaussianGradient
 from thresher.vaults import CentralVault
+from thresher.vaults.randomness import NoiseSource
+from thresher_papers.datasets import RealSet, load
 
 RUNS, REAL_RUNS, EPSILON, DELTA, SPARSITY = 400, 10, 1.0, 1e-6, 20
 SHARES = (0.1, 0.3, 0.6)
@@ -33,14 +34,13 @@ SHARES = (0.1, 0.3, 0.6)
 Errors = NDArray[np.float64]
 
 
-def compare() -> None:
-    a9a = load("a9a")
-    X, X_test, y, y_test = a9a.X, a9a.X_test, a9a.y, a9a.y_test
+def compare(data: RealSet, runs: int = RUNS, real_runs: int = REAL_RUNS) -> None:
+    X, X_test, y, y_test = data.X, data.X_test, data.y, data.y_test
     cuts = np.cumsum([round(share * len(y)) for share in SHARES])[:-1]
     sets = [(X[a:b], y[a:b]) for a, b in zip([0, *cuts], [*cuts, len(y)], strict=True)]
     settings: dict[str, Any] = {
-        "sparsity": SPARSITY, "epsilon": EPSILON, "delta": DELTA,
-        "row_bound": a9a.bounds["row_bound"], "classes": a9a.bounds["classes"],
+        "sparsity": min(SPARSITY, X.shape[1]), "epsilon": EPSILON, "delta": DELTA,
+        "row_bound": data.bounds["row_bound"], "classes": data.bounds["classes"],
     }  # fmt: skip
 
     def joint(aggregation: Any) -> Any:
@@ -58,22 +58,27 @@ def compare() -> None:
         model.classes_ = np.unique(y)
         return model
 
-    print(f"a9a, {len(y)} rows of 3 parties ({', '.join(str(len(t)) for _, t in sets)}), {shared.times} rounds, "
+    shares = ", ".join(str(len(t)) for _, t in sets)
+    print(f"{data.name}, {len(y)} rows of 3 parties ({shares}), {shared.times} rounds, "
           f"{SPARSITY} features of {X.shape[1]}, epsilon {EPSILON:g}, delta {DELTA:g}; {describe()}\n")  # fmt: skip
     header("", "test error", "standard error", "runs", "s per fit")
     ways: dict[str, tuple[Callable[[], Any], int]] = {
-        "three parties, MPyC": (lambda: joint("mpyc"), REAL_RUNS),
-        "three parties, reference": (lambda: joint("reference"), RUNS),
-        "one curator, the same noise": (curated, RUNS),
-        "one curator, planned as such": (lambda: SparseClassifier(**settings, algorithm="dp-ight").fit(X, y), RUNS),
+        "three parties, MPyC": (lambda: joint("mpyc"), real_runs),
+        "three parties, reference": (lambda: joint("reference"), runs),
+        "one curator, the same noise": (curated, runs),
+        "one curator, planned as such": (lambda: SparseClassifier(**settings, algorithm="dp-ight").fit(X, y), runs),
     }
-    for name, (fit, runs) in ways.items():
+    for name, (fit, times) in ways.items():
         start = time.perf_counter()
-        errors: Errors = np.array([1 - fit().score(X_test, y_test) for _ in range(runs)])
-        each = (time.perf_counter() - start) / runs
-        spread = np.std(errors, ddof=1) / np.sqrt(runs)
-        row(name, f"{errors.mean():.4f}", f"{spread:.4f}", str(runs), f"{each:.2f}")
+        errors: Errors = np.array([1 - fit().score(X_test, y_test) for _ in range(times)])
+        each = (time.perf_counter() - start) / times
+        spread = np.std(errors, ddof=1) / np.sqrt(times)
+        row(name, f"{errors.mean():.4f}", f"{spread:.4f}", str(times), f"{each:.2f}")
+
+
+def smallest() -> None:
+    compare(two_classes(), runs=2, real_runs=2)
 
 
 if __name__ == "__main__":
-    compare()
+    compare(load("a9a"))

@@ -29,7 +29,7 @@ def tables() -> dict[str, tuple[Any, Any]]:
     rng = np.random.default_rng(0)
     small = rng.uniform(-1, 1, (1_000, 20))
     middle = rng.uniform(-1, 1, (10_000, 500))
-    wide = sparse.random_array((200_000, 50_000), density=20 / 50_000, format="csr", rng=rng)
+    wide = sparse.random_array((200_000, 50_000), density=20 / 50_000, format="csr", random_state=rng)
     long = rng.uniform(-1, 1, (1_000_000, 10))
     named = {
         "1,000 x 20": small, "10,000 x 500": middle, "200,000 x 50,000, 20 entries a row": wide,
@@ -40,14 +40,14 @@ def tables() -> dict[str, tuple[Any, Any]]:
     }
 
 
-def ratios(X: Any, y: Any, folder: Path) -> tuple[float, float, float]:
+def ratios(X: Any, y: Any, folder: Path, repeats: int = REPEATS) -> tuple[float, float, float]:
     """Seconds of a fit without a ledger, with one, and of naming the rows."""
     ledger = Ledger(folder / "budget.db")
     ledger.grant("people", 1e6, 1e-9)
     facts: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9, "feature_bound": 1.0, "target_bound": 3.0}
     plain = SparseRegressor(5, **facts)
     paying = SparseRegressor(5, **facts, ledger=ledger, dataset="people")
-    pairs = [(timed(lambda: plain.fit(X, y)), timed(lambda: paying.fit(X, y))) for _ in range(REPEATS)]
+    pairs = [(timed(lambda: plain.fit(X, y)), timed(lambda: paying.fit(X, y))) for _ in range(repeats)]
     naming = timed(lambda: sketch_of(X, Key(bytes(32))))
     return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs), naming
 
@@ -60,6 +60,12 @@ def main() -> None:
         print(
             f"| {name} | {plain * 1e3:.0f} ms | {paying * 1e3:.0f} ms | {paying / plain:.2f} | {naming * 1e3:.0f} ms |"
         )
+
+
+def smallest() -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, (100, 5))
+    with tempfile.TemporaryDirectory() as folder:
+        print(ratios(X, X[:, 0], Path(folder), repeats=1))
 
 
 if __name__ == "__main__":

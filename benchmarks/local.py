@@ -12,7 +12,7 @@ import sys
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ import numpy as np
 
 import real
 from thresher import LocalSparseClassifier, LocalSparseRegressor
-from thresher.budget import PrivacyWarning
-from thresher.datasets import ldp_law
-from thresher.randomisers import VECTOR_RANDOMISERS, Laplace, Piecewise
+from thresher.privacy.budget import PrivacyWarning
+from thresher.vaults.randomisers import VECTOR_RANDOMISERS, Laplace, Piecewise
+from thresher_papers.datasets import ldp_law
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
@@ -56,10 +56,10 @@ def report_errors(d: int) -> dict[str, list[float]]:
     }
 
 
-def crowd() -> None:
+def crowd(sizes: Iterable[int] = (100_000, 1_000_000)) -> None:
     """A million people with a hundred columns each."""
     header("people", "columns", "seconds", "memory beside the data (MB)", "relative error")
-    for n in (100_000, 1_000_000):
+    for n in sizes:
         law = ldp_law(n, 100, 5, unit=True)
         X, y, theta = law.draw(seed=0)
         model = LocalSparseRegressor(5, 1.0, feature_bound=1.0, target_bound=law.largest_target, random_state=0)
@@ -104,6 +104,12 @@ def main(arguments: list[str]) -> None:
 
 
 TABLES: dict[str, Callable[[], None]] = {"errors": errors, "crowd": crowd, "tables": tables}
+
+
+def smallest() -> None:
+    errors()
+    crowd([500])
+
 
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from thresher.engines.kernels import compiled
+from thresher.vaults.kernels import compiled
 
 
 def describe() -> str:

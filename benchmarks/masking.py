@@ -46,5 +46,9 @@ def main() -> None:
         print(f"{parties:8d} {length:8d} {party:9.4f} {server:9.4f} {size:12,d}")
 
 
+def smallest() -> None:
+    print(one_round(3, 4))
+
+
 if __name__ == "__main__":
     main()

@@ -1,6 +1,6 @@
 """Relative error against epsilon, for every sparse method of the central model: the figure of the README.
 
-One public law (thresher.datasets.dpsl_kt_law), defaults only, delta None (1/n^2), the same draws for every method. The
+One public law (dpsl_kt_law of the papers), defaults only, delta None (1/n^2), the same draws for every method. The
 constants of pursuit's defaults were chosen on this law with other draws; benchmarks/accuracy.py has laws they were not
 chosen on.
 
@@ -10,7 +10,7 @@ Run: ./dev figure. Writes docs/figures/methods.svg and docs/figures/methods.md.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from laws import relative_error
 from thresher import SparseRegressor
 from thresher.algorithms.auto import choose
-from thresher.datasets import dpsl_kt_law
 from thresher.planning.chart import write
+from thresher.vaults.problem import linear_problem
+from thresher_papers.datasets import SparseLaw, dpsl_kt_law
 
 LAW = dpsl_kt_law(n=4000, d=1000, s=10)
 MODEL = SparseRegressor(LAW.s, feature_bound=1.0, target_bound=8.0)  # |y| is at most about 5 under the law
@@ -43,17 +44,17 @@ Errors = dict[str, NDArray[np.float64]]
 """By method, draws x epsilons."""
 
 
-def of_one_draw(seed: int) -> dict[str, list[float]]:
+def of_one_draw(seed: int, law: SparseLaw = LAW, epsilons: Sequence[float] = EPSILONS) -> dict[str, list[float]]:
     warnings.simplefilter("ignore")  # of random_state, which makes the figure the same every time
-    X, y, theta = LAW.draw(seed)
+    X, y, theta = law.draw(seed)
     MODEL.set_params(random_state=seed)
 
     def error(algorithm: str, epsilon: float) -> float:
         fitted = MODEL.set_params(algorithm=algorithm, epsilon=epsilon).fit(X, y)
         return relative_error(fitted.coef_, X, theta)
 
-    found = {name: [error(name, epsilon) for epsilon in EPSILONS] for name in COLOURS}
-    return found | {NOT_PRIVATE: [error(NOT_PRIVATE, float("inf"))] * len(EPSILONS)}
+    found = {name: [error(name, epsilon) for epsilon in epsilons] for name in COLOURS}
+    return found | {NOT_PRIVATE: [error(NOT_PRIVATE, float("inf"))] * len(epsilons)}
 
 
 def measure() -> Errors:
@@ -66,11 +67,11 @@ def setting() -> str:
 
 
 def table(errors: Errors) -> str:
-    chosen = choose(MODEL.plan(LAW.n, LAW.d).problem)[0].name
+    chosen = choose(linear_problem(MODEL.plan(LAW.n, LAW.d)))[0].name
     lines = [
         "# Error against epsilon",
         "",
-        "Relative error ||theta - theta*|| / ||theta*|| on one synthetic law: `thresher.datasets.dpsl_kt_law`, entries",
+        "Relative error ||theta - theta*|| / ||theta*|| on one synthetic law: `dpsl_kt_law`, entries",
         f"and coefficients U(-1, 1), noise variance .1. {setting()}.",
         "Public defaults, replace-one; the zero model has 1; `ight` is not private.",
         f"`auto` chooses `{chosen}` here; the constants of its defaults were chosen on this law, with other draws.",
@@ -139,6 +140,10 @@ def spread(wanted: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
             count += many
         groups.append((first, count))
     return np.concatenate([first + gap * np.arange(count) for first, count in groups])
+
+
+def smallest() -> None:
+    print(of_one_draw(0, dpsl_kt_law(n=100, d=30, s=10), EPSILONS[-1:]))
 
 
 if __name__ == "__main__":

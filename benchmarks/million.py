@@ -21,19 +21,19 @@ N, D, PER_ROW, SPARSITY = 1_000_000, 1_000_000, 50, 50
 CHUNK = 10_000
 
 
-def million() -> tuple[sparse.csr_array, NDArray[np.float64]]:
+def million(n: int = N, d: int = D) -> tuple[sparse.csr_array, NDArray[np.float64]]:
     """Rows of norm about 1, and a target that 50 columns explain in part. Made in chunks: nothing else is in memory."""
     rng = np.random.default_rng(0)
-    indices = np.empty(N * PER_ROW, dtype=np.int32)
-    for first in range(0, N, CHUNK):  # squares make low columns popular, as words are
-        columns = np.sort((rng.random((CHUNK, PER_ROW)) ** 2 * D).astype(np.int32), axis=1)
+    indices = np.empty(n * PER_ROW, dtype=np.int32)
+    for first in range(0, n, CHUNK):  # squares make low columns popular, as words are
+        columns = np.sort((rng.random((CHUNK, PER_ROW)) ** 2 * d).astype(np.int32), axis=1)
         indices[first * PER_ROW : (first + CHUNK) * PER_ROW] = columns.ravel()
-    values = rng.standard_normal(N * PER_ROW)
+    values = rng.standard_normal(n * PER_ROW)
     values /= np.sqrt(PER_ROW)
-    X = sparse.csr_array((values, indices, np.arange(0, N * PER_ROW + 1, PER_ROW, dtype=np.int32)), shape=(N, D))
-    theta = np.zeros(D)
+    X = sparse.csr_array((values, indices, np.arange(0, n * PER_ROW + 1, PER_ROW, dtype=np.int32)), shape=(n, d))
+    theta = np.zeros(d)
     theta[rng.choice(D // 10_000, SPARSITY, replace=False)] = 1.0  # popular columns: rare ones are hidden by design
-    return X, X @ theta + 0.05 * rng.standard_normal(N)
+    return X, X @ theta + 0.05 * rng.standard_normal(n)
 
 
 def peak() -> float:
@@ -41,8 +41,8 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
-def run(algorithm: str) -> None:
-    X, y = million()
+def run(algorithm: str, n: int = N, d: int = D) -> None:
+    X, y = million(n, d)
     size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     before, start = peak(), time.perf_counter()
     model = SparseRegressor(SPARSITY, epsilon=1.0, row_bound=1.5, target_bound=1.0, algorithm=algorithm)
@@ -60,6 +60,10 @@ def main() -> None:
     print(describe(), flush=True)
     for algorithm in ("pursuit", "dp-ight"):
         subprocess.run([sys.executable, __file__, algorithm], check=True)  # noqa: S603
+
+
+def smallest() -> None:
+    run("pursuit", CHUNK, 1_000)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,17 @@ from sklearn.base import clone
 
 import laws
 from thresher import SparseClassifier, SparseRegressor
-from thresher.datasets import load
 from thresher.planning import Forecast, PlanningLaw, forecast
+from thresher_papers.datasets import load
 
 ALGORITHMS = ("pursuit", "peeling", "dp-ight")
 SHAPES = ((1000, 100, 5), (2000, 100, 10), (1500, 1000, 10), (4000, 1000, 10), (10_000, 200, 20))
+Cell = tuple[str, tuple[int, int, int], float]  # task, shape, signal
+CELLS: tuple[Cell, ...] = tuple(
+    (task, shape, signal)
+    for task in ("numbers", "classes")
+    for shape, signal in (*((shape, 0.8) for shape in SHAPES), ((4000, 200, 5), 0.3))
+)
 EPSILONS = (0.5, 1.0, 4.0)
 RUNS = 60
 CLOSE = 0.3
@@ -46,9 +52,9 @@ def models(s: int) -> dict[str, Any]:
     }
 
 
-def measured(fit: Callable[[int], dict[str, float]]) -> dict[str, np.ndarray[Any, Any]]:
+def measured(fit: Callable[[int], dict[str, float]], runs: int = RUNS) -> dict[str, np.ndarray[Any, Any]]:
     """The results of fresh runs, by algorithm."""
-    found = Parallel(n_jobs=-1)(delayed(fit)(FIRST_SEED + run) for run in range(RUNS))
+    found = Parallel(n_jobs=-1 if runs > 1 else 1)(delayed(fit)(FIRST_SEED + run) for run in range(runs))
     return {name: np.array([each[name] for each in found]) for name in found[0]}
 
 
@@ -90,28 +96,21 @@ def of_each(predicted: Forecast, n: int, epsilon: float, errors: Any, tally: Tal
     return [tally.add(predicted.one(name, n, epsilon), errors[name]) for name in ALGORITHMS]
 
 
-def on_the_law() -> None:
-    print(f"\nPredicted error (range of one run); error measured in {RUNS} fresh runs:\n")
+def on_the_law(cells: Iterable[Cell] = CELLS, epsilons: Sequence[float] = EPSILONS, runs: int = RUNS) -> None:
+    print(f"\nPredicted error (range of one run); error measured in {runs} fresh runs:\n")
     row("task", "n, d, s", "signal", "epsilon", *ALGORITHMS)
     print("|---" * 7 + "|")
     tally = Tally()
-    for task, (n, d, s), signal in cells():
+    for task, (n, d, s), signal in cells:
         model = models(s)[task]
-        predicted = forecast(model, n, d, signal=signal, epsilons=EPSILONS, algorithms=ALGORITHMS)
+        predicted = forecast(model, n, d, signal=signal, epsilons=epsilons, algorithms=ALGORITHMS)
         law = PlanningLaw(model.plan(n, d).problem, signal)
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             model = clone(model).set_params(epsilon=epsilon)
-            errors = measured(lambda seed, model=model, law=law: errors_on_law(model, law, seed))  # type: ignore[misc]
+            errors = measured(lambda seed, model=model, law=law: errors_on_law(model, law, seed), runs)  # type: ignore[misc]
             found = of_each(predicted, n, epsilon, errors, tally)
             row(task, f"{n}, {d}, {s}", signal, f"{epsilon:g}", *found)
     print(f"\n{tally}")
-
-
-def cells() -> Iterator[tuple[str, tuple[int, int, int], float]]:
-    for task in ("numbers", "classes"):
-        for shape in SHAPES:
-            yield task, shape, 0.8
-        yield task, (4000, 200, 5), 0.3
 
 
 def errors_elsewhere(model: Any, law: Any, shape: tuple[int, int, int], seed: int) -> dict[str, float]:
@@ -179,7 +178,12 @@ def row(*found: object) -> None:
     print("|", " | ".join(map(str, found)), "|", flush=True)
 
 
-PARTS = {"law": on_the_law, "others": on_other_laws, "real": real}
+PARTS: dict[str, Callable[[], None]] = {"law": on_the_law, "others": on_other_laws, "real": real}
+
+
+def smallest() -> None:
+    on_the_law([("numbers", (100, 20, 2), 0.8)], epsilons=[4.0], runs=1)
+
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")

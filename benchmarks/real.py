@@ -11,16 +11,17 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sets import two_classes
 from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import REGISTRY
-from thresher.datasets import RealSet, load
+from thresher_papers.datasets import RealSet, load
 
 SEEDS = 5
 EPSILONS = (0.5, 1, 4)
@@ -73,15 +74,14 @@ TASKS: dict[str, Callable[[Path], Task]] = {
 }
 
 
-def report(name: str, folder: Path) -> None:
-    task = TASKS[name](folder)
+def report(name: str, task: Task, epsilons: Iterable[float] = EPSILONS, seeds: int = SEEDS) -> None:
     n, d = task.parts[0].shape
     exact, trivial = task.score("ight", float("inf"), 0), task.trivial()
     print(f"\n{name}, {n} x {d}, {task.sparsity} features; non-private IGHT {exact:.3f}, trivial {trivial:.3f}\n")
     print("| epsilon |", " | ".join(task.algorithms), "|")
     print("|---" * (len(task.algorithms) + 1) + "|")
-    for epsilon in EPSILONS:
-        cells = [np.mean([task.score(each, epsilon, seed) for seed in range(SEEDS)]) for each in task.algorithms]
+    for epsilon in epsilons:
+        cells = [np.mean([task.score(each, epsilon, seed) for seed in range(seeds)]) for each in task.algorithms]
         print(f"| {epsilon} |", " | ".join(f"{cell:.3f}" for cell in cells), "|", flush=True)
 
 
@@ -92,7 +92,11 @@ def main(names: list[str]) -> None:
         print("\nReal data skipped: set THRESHER_DATA to the folder that holds imdb_train.npz and the other sets.")
         return
     for name in names or TASKS:
-        report(name, folder)
+        report(name, TASKS[name](folder))
+
+
+def smallest() -> None:
+    report("classes", Task(two_classes(), 2, ("auto", "dp-ight")), epsilons=[4], seeds=1)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,15 +65,15 @@ def fit(cell: dict[str, int], X: Any, y: Any, algorithm: str) -> Callable[[], ob
     return lambda: model.fit(X, y)
 
 
-def sweep(size: str, repeats: int) -> list[Sweep]:
+def sweep(size: str, sizes: Sequence[int], base: dict[str, int], repeats: int) -> list[Sweep]:
     """All algorithms on the same tables, whole fits, the fastest of several."""
     found = []
-    for value in VALUES[size]:
-        cell = BASE | {size: value}
+    for value in sizes:
+        cell = base | {size: value}
         X = even(cell["n"], cell["d"], PER_ROW)
         y = numbers(X)
         found.append(best_of_each({name: fit(cell, X, y, name) for name in ALGORITHMS}, repeats))
-    values = np.array(VALUES[size], dtype=np.float64)
+    values = np.array(sizes, dtype=np.float64)
     return [Sweep(name, size, values, np.array([times[name] for times in found])) for name in ALGORITHMS]
 
 
@@ -114,11 +115,16 @@ def main() -> None:
     sweeps = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for size in VALUES:
-            for s in sweep(size, options.repeats):
+        for size, sizes in VALUES.items():
+            for s in sweep(size, sizes, BASE, options.repeats):
                 sweeps.append(s)
                 print(s, flush=True)
     report(sweeps, options.out)
+
+
+def smallest() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        report(sweep("T", [5, 10], {"n": 200, "d": 60, "s": 5, "T": 5}, repeats=1), Path(folder))
 
 
 if __name__ == "__main__":

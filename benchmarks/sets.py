@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from thresher_papers.datasets import RealSet
+
 Floats = NDArray[np.float64]
 
 
@@ -52,6 +54,16 @@ def numbers(X: sparse.csr_array, relevant: int = 50, seed: int = 1) -> Floats:
     margins = X @ theta
     target: Floats = np.clip(margins / (3 * margins.std()) + 0.1 * rng.standard_normal(len(margins)), -1, 1)
     return target
+
+
+def two_classes(n: int = 200, d: int = 10, seed: int = 0) -> RealSet:
+    """What stands for a real set where only the way there is tried: people of two rows, and rows to score."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (2 * n, d))
+    y = np.where(X[:, 0] + X[:, 1] > 0, 1, -1)
+    people = np.repeat(np.arange(n), 2)
+    known = {"row_bound": float(np.sqrt(d)), "classes": [-1, 1]}
+    return RealSet("two classes", X[:n], y[:n], X[n:], y[n:], known, "", groups=people[:n], groups_test=people[n:])
 
 
 def classes(X: sparse.csr_array, seed: int = 1) -> Floats:

@@ -10,6 +10,7 @@ import functools
 import math
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from unittest import mock
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
 import textbook
 from machine import bandwidth, best, best_of_each, describe
@@ -28,14 +30,15 @@ from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import DPIGHT, IGHT, FrankWolfe, Peeling, Pursuit
 from thresher.algorithms.frank_wolfe import steps as frank_wolfe_steps
 from thresher.algorithms.hard_threshold import hard_threshold
-from thresher.budget import Budget
-from thresher.clipping import Bounds, gradient_sensitivity
-from thresher.engines import kernels
-from thresher.plan import Problem
-from thresher.polytopes import L1Ball
-from thresher.randomness import NoiseSource
-from thresher.vaults import CentralVault
-from thresher.walk import Walk
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.sensitivity import gradient_sensitivity
+from thresher.vaults import CentralVault, kernels
+from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.losses import LOGISTIC, loss_named
+from thresher.vaults.polytopes import L1Ball
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 # -- one step of DP-IGHT ----------------------------------------------------------------------------------------
 
@@ -43,7 +46,7 @@ from thresher.walk import Walk
 def dp_ight_step(X: Any, y: Any, sparsity: int, rounds: int) -> Callable[[], object]:
     """One step of ours on an open vault: the question, the move, the threshold."""
     n, d = X.shape
-    problem = Problem(n, d, sparsity, "logistic", Bounds(row=1.0), intercept=False)
+    problem = LinearProblem(n, d, Bounds(row=1.0), sparsity=sparsity, loss=LOGISTIC, intercept=False)
     plan = DPIGHT(iterations=rounds).plan(problem, Budget(2.0, 1e-5))
     (release,) = plan.releases
     vault = CentralVault(X, y, plan, NoiseSource())
@@ -65,41 +68,46 @@ def in_a_row(step: Callable[[], object]) -> Callable[[], object]:
 
 
 def steps() -> Iterator[Ratio]:
+    yield from sparse_steps("RCV1-like", rcv1_like(), 500, 30, (None, None))
+    yield from sparse_steps("E2006-like", e2006_like(), 500, 5, (2.2, 1.5))
     rng = np.random.default_rng(0)
-    for name, X, repeats, floors in (
-        ("RCV1-like", rcv1_like(), 30, (None, None)),
-        ("E2006-like", e2006_like(), 5, (2.2, 1.5)),
-    ):
-        y = classes(X)
-        theta = np.where(np.arange(X.shape[1]) < 500, rng.standard_normal(X.shape[1]), 0.0)
-        ours = in_a_row(dp_ight_step(X, y, 500, 4 * ROW * repeats))
-        with mock.patch.object(kernels, "_loops", None):
-            plain = in_a_row(dp_ight_step(X, y, 500, 4 * ROW * repeats))
-        textbooks = in_a_row(functools.partial(textbook.dp_ight_step, X, y, theta, 1e-3, 500, rng))
-        calls = {"ours": ours, "textbook": textbooks, "plain": plain}
-        spent = {name: seconds / ROW for name, seconds in best_of_each(calls, repeats).items()}
-        floor = (X.data.nbytes + X.indices.nbytes) / bandwidth()  # values and 32-bit indices, read once
-        yield faster(f"DP-IGHT step, {name}", spent["ours"], spent["textbook"], "textbook", 2.5, 3.5)
-        yield faster(f"DP-IGHT step, {name}", spent["ours"], spent["plain"], "ours without a compiler", None, None)
-        yield part_of(f"DP-IGHT step, {name}", spent["ours"], floor, "floor", *floors)
     dense = rng.standard_normal((5000, 5000)) / math.sqrt(5000)
     alone = best(dp_ight_step(dense, (rng.random(5000) < 0.5).astype(np.float64), 50, 200), 60)
     yield part_of("DP-IGHT step, dense 5000 x 5000, s = 50", alone, dense.nbytes / bandwidth(), "floor", 1.2, 1.05)
+
+
+def sparse_steps(name: str, X: Any, s: int, repeats: int, floors: tuple[float | None, float | None]) -> Iterator[Ratio]:
+    """Against the textbook's, ours without a compiler, and reading the values and 32-bit indices once."""
+    rng, y = np.random.default_rng(0), classes(X)
+    theta = np.where(np.arange(X.shape[1]) < s, rng.standard_normal(X.shape[1]), 0.0)
+    ours = in_a_row(dp_ight_step(X, y, s, 4 * ROW * repeats))
+    with mock.patch.object(kernels, "_loops", None):
+        plain = in_a_row(dp_ight_step(X, y, s, 4 * ROW * repeats))
+    textbooks = in_a_row(functools.partial(textbook.dp_ight_step, X, y, theta, 1e-3, s, rng))
+    calls = {"ours": ours, "textbook": textbooks, "plain": plain}
+    spent = {each: seconds / ROW for each, seconds in best_of_each(calls, repeats).items()}
+    floor = (X.data.nbytes + X.indices.nbytes) / bandwidth()
+    yield faster(f"DP-IGHT step, {name}", spent["ours"], spent["textbook"], "textbook", 2.5, 3.5)
+    yield faster(f"DP-IGHT step, {name}", spent["ours"], spent["plain"], "ours without a compiler", None, None)
+    yield part_of(f"DP-IGHT step, {name}", spent["ours"], floor, "floor", *floors)
 
 
 # -- whole fits -------------------------------------------------------------------------------------------------
 
 
 def fits() -> Iterator[Ratio]:
+    yield from fits_of("RCV1-like", rcv1_like(), 500, 5)
+
+
+def fits_of(name: str, X: Any, s: int, repeats: int) -> Iterator[Ratio]:
     """Against sparse logistic regression by other libraries, which has no privacy."""
-    X = rcv1_like()
     y = classes(X)
-    model = SparseClassifier(500, epsilon=2.0, row_bound=1.0, classes=[0, 1], algorithm=DPIGHT(iterations=50))
+    model = SparseClassifier(s, epsilon=2.0, row_bound=1.0, classes=[0, 1], algorithm=DPIGHT(iterations=50))
     calls = {"ours": model.fit, **peers()}
-    spent = best_of_each({name: functools.partial(fit, X, y) for name, fit in calls.items()}, 5)
-    for name in list(calls)[1:]:
-        limits = (1.0, 0.5) if name == "liblinear l1" else (None, None)
-        yield part_of("DP-IGHT, 50 steps, whole fit, RCV1-like", spent["ours"], spent[name], name, *limits)
+    spent = best_of_each({each: functools.partial(fit, X, y) for each, fit in calls.items()}, repeats)
+    for peer in list(calls)[1:]:
+        limits = (1.0, 0.5) if peer == "liblinear l1" else (None, None)
+        yield part_of(f"DP-IGHT, 50 steps, whole fit, {name}", spent["ours"], spent[peer], peer, *limits)
 
 
 def peers() -> dict[str, Callable[[Any, Any], object]]:
@@ -164,6 +172,26 @@ def pursuit() -> Iterator[Ratio]:
     yield part_of("pursuit, whole fit, 20000 x 50000, s = 50", spent["ours"], spent["ight"], name, 1.0, 0.3)
 
 
+def hardened() -> Iterator[Ratio]:
+    """What exact noise costs: whole fits with it and without."""
+    tall, wide = np.random.default_rng(0).standard_normal((20_000, 500)), words(20_000, 50_000, 50)
+    tables: tuple[tuple[str, Any, dict[str, Any]], ...] = (
+        ("dense 20000 x 500", tall, {"feature_bound": 3.0}),
+        ("sparse 20000 x 50000", wide, {"row_bound": 1.5}),
+    )
+    for name, X, bounds in tables:
+        y = np.clip(X[:, 0], -1, 1) if X is tall else numbers(X)
+        for algorithm in ("pursuit", "dp-ight", "peeling", "noisy-frank-wolfe"):
+            model = SparseRegressor(10, target_bound=1.0, algorithm=algorithm, **bounds)
+            exact, plain = (clone(model).set_params(hardened=kind) for kind in (True, False))
+            calls: dict[str, Callable[[], object]] = {
+                "exact": functools.partial(exact.fit, X, y), "plain": functools.partial(plain.fit, X, y)
+            }  # fmt: skip
+            spent = best_of_each(calls, 5)
+            what = f"{algorithm}, whole fit, {name}, hardened"
+            yield part_of(what, spent["exact"], spent["plain"], "hardened=False", 1.6, 1.3)
+
+
 def converged(X: Any, y: Any, shared: dict[str, Any]) -> int:
     """Steps after which IGHT's model is within 1e-3 of where twice as many lead, found by doubling."""
     rounds, last = 25, None
@@ -198,7 +226,7 @@ def walks(X: Any, y: Any, loss: str, epsilon: float) -> tuple[float, float, floa
     """Seconds for all rounds: ours, the textbook's, and ours with a full pass in every step. Vaults are open."""
     (n, d), budget = X.shape, Budget(epsilon, 1e-5)
     target = None if loss == "logistic" else (-1.0, 1.0)
-    problem = Problem(n, d, 50, loss, Bounds(row=1.0, target=target), intercept=False)
+    problem = LinearProblem(n, d, Bounds(row=1.0, target=target), sparsity=50, loss=loss_named(loss), intercept=False)
     (release,) = FrankWolfe(iterations=ROUNDS, radius=RADIUS, clip=CLIP).plan(problem, budget).releases
     scale = release.multiplier * gradient_sensitivity(CLIP * RADIUS, n, budget.adjacency)
 
@@ -231,8 +259,8 @@ def walks(X: Any, y: Any, loss: str, epsilon: float) -> tuple[float, float, floa
 FIRST_CALL = """
 import time, numpy as np
 from scipy import sparse
-from thresher.engines import engine_for
-X = sparse.random_array((2000, 1000), density=0.01, rng=np.random.default_rng(0), format="csc")
+from thresher.vaults.engines import engine_for
+X = sparse.random_array((2000, 1000), density=0.01, random_state=np.random.default_rng(0), format="csc")
 def call():
     start = time.perf_counter()
     engine = engine_for(X.copy(), 0.0)
@@ -262,6 +290,7 @@ PARTS: dict[str, Callable[[], Iterator[Ratio]]] = {
     "private": private_peer,
     "peeling": peeling,
     "pursuit": pursuit,
+    "hardened": hardened,
     "frank-wolfe": frank_wolfe,
     "overhead": overheads,
 }
@@ -282,6 +311,14 @@ def main() -> None:
                     ratios.append(ratio)
                     print(f"{ratio.verdict:>6}  {ratio.value:8.3g}  {ratio.what}  ({ratio.detail})", flush=True)
     report(ratios, options.out)
+
+
+def smallest() -> None:
+    """A step, fits beside all libraries that are there, and the report."""
+    X = words(300, 200, 10)
+    ratios = [*sparse_steps("smallest", X, 10, 1, (None, None)), *fits_of("smallest", X, 10, 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        report(ratios, Path(folder))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,9 @@ import numpy as np
 from sklearn.base import clone
 
 from accuracy import header, row
-from thresher import ERMClassifier, PrivateSearchCV, SparseClassifier, SparseRegressor
-from thresher.datasets import load
-from thresher.pool import candidates_of
+from thresher import DenseClassifier, PrivateSearchCV, SparseClassifier, SparseRegressor
+from thresher.models.candidates import candidates_of
+from thresher_papers.datasets import load
 
 SEEDS, EPSILONS = 10, (1.0, 4.0)
 TRIALS = (1, 2, 3, 5, 8, 10, 20, 50)
@@ -51,7 +52,7 @@ QUESTIONS = {
     ),
     "imdb": Question("imdb", "how many words", SparseClassifier, {}, {"sparsity": [10, 30, 100, 300, 1000]}),
     "adult": Question(
-        "adult", "how long rows are (guess: ten times too long)", ERMClassifier,
+        "adult", "how long rows are (guess: ten times too long)", DenseClassifier,
         {"row_bound": 10.0, "algorithm": "dp-sgd"}, {"row_bound": [0.1, 0.3, 1.0, 3.0, 10.0]},
     ),
     "imdb_rating": Question(
@@ -67,22 +68,22 @@ QUESTIONS = {
 }  # fmt: skip
 
 
-def prices() -> None:
+def prices(expected: Sequence[int] = TRIALS, epsilons: Sequence[float] = (0.5, 1.0, 4.0)) -> None:
     """What is left for one trial of what epsilon buys in all, by the expected number of trials."""
     print("\nA trial's part of epsilon by the expected number of trials, n = 10,000, delta 1e-6\n")
     kinds: dict[str, Any] = {
         "Gaussian (dp-ight)": SparseClassifier(5, row_bound=1.0, algorithm="dp-ight"),
-        "batches (dp-sgd)": ERMClassifier(row_bound=1.0, algorithm="dp-sgd"),
+        "batches (dp-sgd)": DenseClassifier(row_bound=1.0, algorithm="dp-sgd"),
         "zCDP (pursuit)": SparseClassifier(5, row_bound=1.0, algorithm="pursuit"),
     }
-    header("noise", "epsilon", *TRIALS)
+    header("noise", "epsilon", *expected)
     for name, model in kinds.items():
-        for epsilon in (0.5, 1.0, 4.0):
+        for epsilon in epsilons:
             plans = [
                 PrivateSearchCV(model, {"row_bound": [1.0]}, epsilon=epsilon, delta=1e-6, trials=trials).plan(
                     10_000, 50
                 )
-                for trials in TRIALS
+                for trials in expected
             ]
             row(name, epsilon, *(f"{plan.settings['trial_epsilon'] / epsilon:.2f}" for plan in plans))
 
@@ -124,6 +125,10 @@ def main(names: list[str]) -> None:
     header("data", "not known", "epsilon", "guess", "mean of the pool", "search", "best of the pool, in hindsight")
     for name in asked:
         report(QUESTIONS[name], folder)
+
+
+def smallest() -> None:
+    prices([2], [4.0])
 
 
 if __name__ == "__main__":

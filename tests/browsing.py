@@ -56,7 +56,7 @@ class Browser:
         data = json.dumps(body).encode() if method == "POST" else None
         request = urllib.request.Request(f"{self._root}{path}", data, method=method)  # noqa: S310
         request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=600) as answer:  # noqa: S310
             return json.load(answer)["value"]
 
     def devtools(self, command, **params):
@@ -101,4 +101,4 @@ class Browser:
     def close(self):
         self._ask("DELETE", "")
         self._driver.terminate()
-        self._driver.wait(timeout=10)
+        self._driver.wait(timeout=600)

@@ -7,6 +7,10 @@ from random import Random
 from unittest.mock import patch
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("no clock", deadline=None)
+settings.load_profile("no clock")
 
 
 def pytest_addoption(parser):
@@ -32,9 +36,16 @@ def pytest_fixture_setup(fixturedef, request):
         return (yield)
 
 
+def fresh_memory():
+    """Within it the process has fitted nothing yet: tests use the same rows, and none is told of another's."""
+    from thresher.ledger.repeats import Memory  # here, so that what collects tests need not import everything
+
+    return patch("thresher.ledger.repeats.MEMORY", Memory())
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    with repeatable_noise(item.config, item.nodeid):
+    with repeatable_noise(item.config, item.nodeid), fresh_memory():
         return (yield)
 
 

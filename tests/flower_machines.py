@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from contextlib import ExitStack, contextmanager
 
 from flwr.app import Context, Error, Message, RecordDict
@@ -74,13 +73,6 @@ def running(command, log, environment):
             process.wait(5)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def waited_for(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.2)
-    return condition()
 
 
 def listens(port):

@@ -13,13 +13,13 @@ from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402, 
 from torch import nn  # noqa: E402
 from torch.nn.functional import cross_entropy  # noqa: E402
 
-from thresher.budget import Budget  # noqa: E402
-from thresher.plan import Plan  # noqa: E402
-from thresher.randomness import NoiseSource  # noqa: E402
+from thresher.privacy.budget import Budget  # noqa: E402
+from thresher.privacy.plan import Plan  # noqa: E402
 from thresher.torch.examples import ArrayExamples  # noqa: E402
 from thresher.torch.gradients import ByLayers, flat, trainable  # noqa: E402
 from thresher.torch.problem import ModuleProblem  # noqa: E402
 from thresher.torch.vault import ModuleVault  # noqa: E402
+from thresher.vaults.randomness import NoiseSource  # noqa: E402
 
 CLASSES = 3
 

@@ -21,7 +21,7 @@ WORD = "Zaphod" + "Quux"
 N, D = 217, 4  # a number of rows that nothing else has
 
 VALUES = re.compile(r"918[,_]?27[34]|9\.18\d*e\+?0?5|zaphod|1977", re.IGNORECASE)  # repr, %g, %d, %e, dates of birth
-ROWS = re.compile(r"(?<![\d.])21[267](?!\d)")
+ROWS = re.compile(r"(?<![\d.])(?<!line )21[267](?!\d)")
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (N, D))
@@ -155,12 +155,13 @@ def everything_logged():
 
 
 def told_by(error):
-    """What an exception tells: as a traceback prints it, and the arguments of each one that it prints."""
+    """What an exception tells: as a traceback prints it, and the arguments of each one that it carries, hidden ones
+    (``raise ... from None``) as well."""
     told = ["".join(traceback.format_exception(error))]
-    while error is not None:
-        told += [str(error), repr(error.args), *getattr(error, "__notes__", [])]
-        hidden = error.__suppress_context__
-        error = error.__cause__ or (None if hidden else error.__context__)
+    carried = [error]
+    for each in carried:
+        told += [str(each), repr(each.args), *getattr(each, "__notes__", [])]
+        carried += [behind for behind in (each.__cause__, each.__context__) if behind not in (None, *carried)]
     return "\n".join(told)
 
 

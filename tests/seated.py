@@ -6,12 +6,12 @@ import contextlib
 import os
 import socket
 import struct
-import time
-from concurrent.futures import ThreadPoolExecutor
+import threading
 
 from thresher.federated.mpyc import MPyCParty
 from thresher.federated.mpyc_worker.links import HELLO, MAGIC, MESSAGE
 from thresher.federated.seats import free_ports
+from waiting import MINUTES, eventually
 
 
 def addresses_of(parties):
@@ -34,39 +34,50 @@ def of(value, me):
 
 
 def together(parties, call, *arguments):
-    """What each party gets from a call, or the error it raises, and the seconds until the last one has it."""
+    """What each party gets from a call, or the error it raises."""
+    outcomes = [None] * len(parties)
 
-    def outcome(party, *own):
+    def make(at, party, *own):
         try:
-            return getattr(party, call)(*own)
+            outcomes[at] = getattr(party, call)(*own)
         except Exception as error:
-            return error
+            outcomes[at] = error
 
-    start = time.monotonic()
-    with ThreadPoolExecutor(len(parties)) as threads:
-        outcomes = list(threads.map(outcome, parties, *arguments))
-    return outcomes, time.monotonic() - start
+    calls = zip(range(len(parties)), parties, *arguments, strict=True)
+    threads = [threading.Thread(target=make, args=own, daemon=True) for own in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(2 * MINUTES)
+        assert not thread.is_alive(), f"{call} hangs"
+    return outcomes
 
 
 def gone(pid):
-    """Whether a process has ended and is not a zombie, within five seconds."""
-    for _ in range(250):
+    """Whether a process ends and is no zombie."""
+
+    def ended():
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
             return True
-        time.sleep(0.02)
-    return False
+        return False
+
+    return eventually(ended)
 
 
 def connected(address):
     """A connection with a worker, which takes a while until it listens."""
-    for _ in range(200):
+
+    def tried():
         try:
-            return socket.create_connection(address, timeout=10)
+            return socket.create_connection(address, timeout=MINUTES)
         except ConnectionRefusedError:
-            time.sleep(0.05)
-    raise TimeoutError(f"nobody listens at {address}")
+            return None
+
+    connection = eventually(tried)
+    assert connection is not None, f"nobody listens at {address}"
+    return connection
 
 
 def knock(addresses, peer, claim=0):
@@ -81,25 +92,25 @@ class FakeParty:
     """Party 0 of three as a pair of sockets."""
 
     def __init__(self, addresses):
-        self._sockets = [knock(addresses, peer) for peer in (1, 2)]
+        self.sockets = [knock(addresses, peer) for peer in (1, 2)]
 
     def send(self, label, payload):
         self.send_raw(MESSAGE.pack(label, len(payload)) + payload)
 
     def send_raw(self, data):
-        for connection in self._sockets:
+        for connection in self.sockets:
             connection.sendall(data)
 
     def receive(self):
         """The next message of each peer: label and payload."""
         found = []
-        for connection in self._sockets:
+        for connection in self.sockets:
             label, length = MESSAGE.unpack(connection.recv(MESSAGE.size, socket.MSG_WAITALL))
             found.append((label, connection.recv(length, socket.MSG_WAITALL)))
         return found
 
     def close(self):
-        for connection in self._sockets:
+        for connection in self.sockets:
             connection.close()
 
 

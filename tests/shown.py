@@ -7,10 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 from typer.testing import CliRunner
 
-from thresher.cli import app
+from thresher.cli.app import app, whole_program
 
 ROOT = Path(__file__).parent.parent
 EXTRAS = {"dask": "distributed", "flower": "flwr", "mpc": "mpyc", "parquet": "pyarrow", "postgres": "psycopg",
@@ -76,7 +75,7 @@ def commands(text):
 def problem_of(line):
     """What is wrong with a command line, judged by the program itself: None, or a command or options it has not."""
     _, *words = shlex.split(line, comments=True)
-    command, called = get_command(app), ["thresher"]
+    command, called = whole_program(), ["thresher"]
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         if words[0] not in command.commands:
             return f"{' '.join(called)} has no command {words[0]}"

@@ -10,7 +10,7 @@ import numpy as np
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LabelLDPIHT
 from thresher.local import Client, Server
-from thresher.randomisers import VECTOR_RANDOMISERS, Hypercube, Piecewise, Sphere
+from thresher.vaults.randomisers import VECTOR_RANDOMISERS, Hypercube, Piecewise, Sphere
 
 PEOPLE, FEATURES = 60, 5
 TARGETS = {"feature_bound": 1.0, "target_bound": 2.0}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from thresher.accounting import (
+from thresher.privacy.accounting import (
     ORDERS,
     Cost,
     choice_epsilon,
@@ -23,9 +23,9 @@ from thresher.accounting import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from thresher.budget import Budget
-from thresher.clipping import gradient_sensitivity
-from thresher.releases import GaussianGradient
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import GaussianGradient
+from thresher.privacy.sensitivity import gradient_sensitivity
 
 EPSILONS = [1e-3, 1e-2, 0.1, 0.5, 1, 2, 8, 20, 50]
 DELTAS = [1e-12, 1e-9, 1e-6, 1e-5, 1e-3, 1e-2, 0.1]

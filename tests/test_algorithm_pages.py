@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from thresher.algorithms import ERM, LOCAL, REGISTRY
-from thresher.federated.protocols import DENSE, SPARSE
+from thresher.algorithms import DENSE, LOCAL, REGISTRY
+from thresher.federated import protocols
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "algorithms"
@@ -22,8 +22,8 @@ HEADINGS = [
     "Use it",
     "When it works, when it fails",
 ]
-ALONE = {**REGISTRY, **ERM, **LOCAL}
-EVERY = sorted({*ALONE, *SPARSE, *DENSE})
+ALONE = {**REGISTRY, **DENSE, **LOCAL}
+EVERY = sorted({*ALONE, *protocols.SPARSE, *protocols.DENSE})
 
 
 def linked_from_the_index(name: str) -> set[str]:

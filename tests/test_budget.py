@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from thresher.budget import Adjacency, Budget
+from thresher.privacy.budget import Adjacency, Budget
 
 NAN = math.nan
 

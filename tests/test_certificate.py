@@ -10,12 +10,12 @@ import pytest
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from thresher import ERMRegressor, SparseRegressor
-from thresher.accounting import Cost
+from thresher import DenseRegressor, SparseRegressor
 from thresher.algorithms import DPAGD, DPSGD, DPSRM, OutputPerturbation
-from thresher.certificate import Certificate, combine
-from thresher.preprocessing import PrivateScaler
-from thresher.releases import GaussianGradient, GaussianMinimiser, GumbelQuantile, release_from_dict
+from thresher.models.scaler import PrivateScaler
+from thresher.privacy.accounting import Cost
+from thresher.privacy.certificate import Certificate, combine
+from thresher.privacy.releases import GaussianGradient, GaussianMinimiser, GumbelQuantile, release_from_dict
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning"),
@@ -32,6 +32,7 @@ def table():
 
 def regressor(**changes):
     params = {"sparsity": 2, "epsilon": 0.5, "feature_bound": 1.0, "target_bound": 2.0, "algorithm": "dp-ight"}
+    params["hardened"] = True  # else no fit would be proved
     return SparseRegressor(**{**params, **changes})
 
 
@@ -39,7 +40,7 @@ def regressor(**changes):
 def fits(table):
     """A fit of Gumbel choices, one of Gaussian gradients, and one whose sensitivity depends on its own ridge."""
     return (
-        PrivateScaler(0.4, 1e-7, feature_bound=10.0).fit(*table),
+        PrivateScaler(0.4, 1e-7, feature_bound=10.0, hardened=True).fit(*table),
         regressor(delta=2e-7).fit(*table),
         regressor(delta=3e-7, algorithm=OutputPerturbation(ridge=0.3)).fit(*table),
         regressor(delta=4e-7, algorithm=OutputPerturbation(ridge=0.02)).fit(*table),
@@ -212,7 +213,7 @@ def _never(constant):
 
 
 def dense(algorithm, **changes):
-    return ERMRegressor(
+    return DenseRegressor(
         **{"epsilon": 0.5, "feature_bound": 1.0, "target_bound": 2.0, "algorithm": algorithm, **changes}
     )
 

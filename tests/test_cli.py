@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from thresher import SparseRegressor
 from thresher.algorithms import REGISTRY
-from thresher.cli import app
+from thresher.cli.app import app
 
 BOUNDS = ["--feature-bound", "1", "--target-bound", "0,8", "--sparsity", "2"]
 
@@ -55,10 +55,11 @@ def folder(tmp_path_factory, rows):
 def test_fit_predict_and_verify_from_every_format(name, folder, rows, tmp_path):
     model, predictions = tmp_path / "model.json", tmp_path / "predictions.csv"
     target = ["--target", "stay"] if name in ("table.csv", "table.parquet") else []
-    fitted = thresher("fit", folder / name, *target, *BOUNDS, "--out", model)
+    fitted = thresher("fit", folder / name, *target, *BOUNDS, "--hardened", "--out", model)
     assert fitted.exit_code == 0, fitted.stderr
     assert ("gene 3" in fitted.stdout) == bool(target)
-    assert "replace-one, proved" in fitted.stdout
+    # of svmlight, indices that rows hold tell which columns there are
+    assert ("replace-one, conditional" if name == "table.svm" else "replace-one, proved") in fitted.stdout
     assert thresher("predict", model, folder / name, "--out", predictions).exit_code == 0
     with predictions.open() as file:
         predicted = [float(row["prediction"]) for row in csv.DictReader(file)]
@@ -68,12 +69,24 @@ def test_fit_predict_and_verify_from_every_format(name, folder, rows, tmp_path):
     assert "The certificate holds" in verified.stdout
 
 
+def test_a_row_that_tells_the_columns_of_a_svmlight_file_is_assumed_to_be_public(tmp_path):
+    """One index of 0 moves everybody's columns by one, and the largest index is how many columns there are."""
+    lines = [f"{at % 3} 1:0.{at % 9} 2:0.5" for at in range(40)]
+    for name, first in (("from 1", "1 1:0.5"), ("from 0", "1 0:0.5"), ("wide", "1 9:0.5")):
+        (tmp_path / "t.svm").write_text("\n".join([first, *lines]) + "\n")
+        model = tmp_path / f"{name}.json"
+        assert thresher("fit", tmp_path / "t.svm", *BOUNDS[:-1], "1", "--out", model).exit_code == 0
+        certificate = json.loads(model.read_text())["certificate"]
+        assert certificate["grade"] == "conditional"
+        assert any("svmlight" in assumption for assumption in certificate["assumptions"])
+
+
 def test_classification_with_public_text_labels(folder, tmp_path):
     text = (folder / "table.csv").read_text(encoding="utf-8-sig").splitlines()
     fields = [line.rpartition(",") for line in text[1:]]
     labelled = [text[0], *(f"{x},{'long' if float(y) > 4 else 'short'}" for x, _, y in fields)]
     (tmp_path / "t.csv").write_text("\n".join(labelled))
-    options = ["--target", "stay", "--task", "classification", "--feature-bound", "1", "--sparsity", "2"]
+    options = ["--target", "stay", "--task", "classification", "--feature-bound", "1", "--sparsity", "2", "--hardened"]
     fitted = thresher("fit", tmp_path / "t.csv", *options, "--classes", "short,long", "--out", tmp_path / "m.json")
     assert fitted.exit_code == 0, fitted.stderr
     assert "proved" in fitted.stdout
@@ -193,7 +206,7 @@ def test_verify_fails_on_a_unit_that_it_does_not_know(unit, folder, tmp_path):
     path.write_text(json.dumps(model))
     verified = thresher("verify", path)
     assert verified.exit_code == 1
-    assert f"unit {unit!r} is none of row, person" in verified.stderr
+    assert f"unit={unit!r} is not one of row, person" in verified.stderr
 
 
 def test_verify_reports_an_accountant_that_is_not_ours(folder, tmp_path):
@@ -220,7 +233,7 @@ def test_fit_writes_a_page_about_the_model(folder, tmp_path):
     page = report.read_text(encoding="utf-8")
     assert "gene 3" in page
     assert page.count("<svg") == 5
-    printed = thresher(*arguments, "--json")
+    printed = thresher(*arguments, "--force", "--json")
     assert json.loads(printed.stdout)["feature_names"][3] == "gene 3"  # and nothing else
 
 

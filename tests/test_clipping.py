@@ -9,16 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from thresher.budget import Adjacency
-from thresher.clipping import (
-    Bounds,
-    clip_rows,
-    clip_targets,
-    gradient_sensitivity,
-    minimiser_sensitivity,
-    residual_limits,
-    row_norms,
-)
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency
+from thresher.privacy.sensitivity import gradient_sensitivity, minimiser_sensitivity
+from thresher.vaults.clipping import clip_rows, clip_targets, residual_limits, row_norms
 
 FORMS = {
     "dense": np.array,

@@ -12,11 +12,11 @@ import pytest
 import typer.main
 from click.shell_completion import ShellComplete
 
-from thresher.algorithms import ERM, REGISTRY
-from thresher.cli import app
-from thresher.experiments import NAMES
+from thresher.algorithms import DENSE, REGISTRY
+from thresher.cli.app import app
+from thresher_papers.experiments import NAMES
 
-PROGRAM = [sys.executable, "-c", "import sys; sys.argv[0] = 'thresher'; from thresher.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "import sys; sys.argv[0] = 'thresher'; from thresher.cli.app import main; main()"]
 
 
 def completed(words):
@@ -32,7 +32,7 @@ def completed(words):
         ("thresher le", ["ledger"]),
         ("thresher --ver", ["--verbose", "--version"]),
         ("thresher fit --feature", ["--feature-bound"]),
-        ("thresher fit --algorithm ", ["auto", *REGISTRY, *ERM]),
+        ("thresher fit --algorithm ", ["auto", *REGISTRY, *DENSE]),
         ("thresher fit --algorithm dpsl", ["dpsl-kt"]),
         ("thresher fit --task c", ["classification"]),
         ("thresher fit --adjacency ", ["replace-one", "add-remove"]),

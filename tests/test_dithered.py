@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from thresher.budget import Budget
-from thresher.dithered import WINDOW, DitheredBinomial, _curve, _levels, _log_moments
 from thresher.federated.aggregation import dithered_binomial
-from thresher.randomness import NoiseSource
-from thresher.releases import BinomialGradient
+from thresher.privacy.budget import Budget
+from thresher.privacy.laws.dithered_binomial import WINDOW, DitheredBinomial, _curve, _levels, _log_moments
+from thresher.privacy.releases import BinomialGradient
+from thresher.vaults.randomness import NoiseSource
 
 EVERYWHERE = 10**9
 
@@ -201,7 +201,7 @@ def test_two_coordinates_by_brute_force(epsilon, delta, angle):
     [(0.5, 1e-3, 100, 123), (0.5, 1e-6, 100, 123), (1, 1e-6, 16, 10_001), (4, 1e-6, 1, 105), (8, 1e-5, 5, 20)],
 )
 def test_calibration_fills_the_budget_at_little_more_than_a_gaussians_price(epsilon, delta, times, touched, adjacency):
-    from thresher.accounting import zcdp_rho
+    from thresher.privacy.accounting import zcdp_rho
 
     release = BinomialGradient.calibrated(Budget(epsilon, delta, adjacency), times, touched)
     spent, method = release.cost().epsilon(delta)

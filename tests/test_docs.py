@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from shown import commands, examples, follow, problem_of, run_examples, skip_unless_there
-from thresher.cli import app
-from thresher.datasets import REAL_SETS
+from thresher.cli.app import app
+from thresher.data.schema import Column, Schema
 from thresher.federated.task import Task
-from thresher.schema import Column, Schema
+from thresher_papers.datasets import REAL_SETS
 
 ROOT = Path(__file__).parent.parent
 PAGES = {str(path.relative_to(ROOT / "docs").with_suffix("")): path for path in sorted(ROOT.glob("docs/**/*.md"))}

@@ -10,20 +10,21 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from thresher.accounting import gaussian_epsilon, gaussian_mu, zcdp_rho
 from thresher.algorithms import DPIGHT, FrankWolfe
+from thresher.audit.adversarial_rows import support_flip_rows
 from thresher.audit.catalogue import find_cases
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.datasets.adversarial import support_flip_rows
-from thresher.experiments.errata import ERRATA
-from thresher.plan import Problem
-from thresher.releases import SampledGradient
+from thresher.privacy.accounting import gaussian_epsilon, gaussian_mu, zcdp_rho
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import SampledGradient
+from thresher.vaults.losses import SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher_papers.experiments.errata import ERRATA
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "errata.md").read_text()
 SUMMARY, DETAILS = PAGE.split("## See for yourself")
-PROBLEM = Problem(4000, 100, 10, "squared", Bounds(feature=1.0, target=(-8.0, 8.0)))
+PROBLEM = LinearProblem(4000, 100, Bounds(feature=1.0, target=(-8.0, 8.0)), sparsity=10, loss=SQUARED)
 
 
 def section(number):
@@ -32,7 +33,8 @@ def section(number):
 
 
 def test_every_erratum_that_the_code_cites_has_a_section():
-    sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "papers" / "src").rglob("*.py")]
+    sources = "".join(path.read_text() for path in files)
     cited = set(re.findall(r"\bE-\d+\b", sources))
     sections = re.findall(r"^### (E-\d+)$", PAGE, flags=re.MULTILINE)
     assert cited == set(ERRATA) == set(sections)

@@ -5,14 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from thresher.accounting import Cost
 from thresher.algorithms import DPAGD
-from thresher.budget import Budget, BudgetExceeded
-from thresher.certificate import certify
-from thresher.clipping import Bounds
-from thresher.plan import Meter, Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import (
+from thresher.privacy.accounting import Cost
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.certificate import certify
+from thresher.privacy.plan import Meter, Plan
+from thresher.privacy.releases import (
     ExactRelease,
     GaussianCategories,
     GaussianGradient,
@@ -22,8 +21,11 @@ from thresher.releases import (
     ZCDPFilter,
 )
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
-PROBLEM = Problem(20, 2, 1, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), intercept=False)
+PROBLEM = LinearProblem(20, 2, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=1, loss=SQUARED, intercept=False)
 BUDGET = Budget(1.0, 1e-5)
 ROWS = np.ones((20, 2)), np.ones(20)
 
@@ -37,7 +39,7 @@ def spent(meter, release, most=10_000):
     """How often a release is let pass."""
     for count in range(most):
         try:
-            meter.charge(release, release.question)
+            meter.charge(release, release.question.name)
         except BudgetExceeded:
             return count
     return most
@@ -84,7 +86,7 @@ STRANGERS = [
 def test_what_has_no_zcdp_price_does_not_pass(stranger):
     meter = Meter(plan_of()[0])
     with pytest.raises(BudgetExceeded):
-        meter.charge(stranger, "gradient" if stranger.question == "any" else stranger.question)
+        meter.charge(stranger, "gradient" if stranger.question.name == "any" else stranger.question.name)
 
 
 def test_a_look_alike_with_a_price_of_its_own_does_not_pass():
@@ -127,7 +129,7 @@ def test_a_filter_that_forgets_to_charge_leaves_a_certificate_that_does_not_veri
     with CentralVault(*ROWS, plan, NoiseSource(0)) as vault:
         vault._meter = meter(plan)
         algorithm.run(vault)
-    verdict = certify(plan, vault.answers, "", ()).verify()
+    verdict = certify(plan, vault.answers, vault.randomness, ()).verify()
     assert bool(verdict) == (meter is Meter)
     if meter is Forgetful:
         assert any("within a filter" in problem for problem in verdict.problems)

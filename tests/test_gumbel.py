@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher import randomness
-from thresher.randomness import NoiseSource, _key_range
+from thresher.vaults import randomness
+from thresher.vaults.randomness import NoiseSource, _key_range
 
 SCORES = np.array([0.0, 0.7, 1.5, -math.inf, 2.4, 1.5])
 SCALE = 0.8

@@ -9,12 +9,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import typer.main
 from click import Group
 from typer.testing import CliRunner
 
-from thresher.cli import app
-from thresher.display import out, silent
+from thresher.cli.app import app, whole_program
+from thresher.cli.display import out, silent
 
 TASK = """
 task = "regression"
@@ -38,7 +37,7 @@ def leaves(command, path=()):
         yield path, command
 
 
-COMMANDS = dict(leaves(typer.main.get_command(app)))
+COMMANDS = dict(leaves(whole_program()))
 
 
 def thresher(*arguments):
@@ -89,7 +88,7 @@ def here(tmp_path_factory):
 BOUNDS = "--target y --sparsity 2 --delta 1e-6 --feature-bound 1 --target-bound 2"
 CASES = {
     f"fit t.csv {BOUNDS} --out model.json": lambda r: r["format"] == "thresher-model-1",
-    f"fit t.csv {BOUNDS} --algorithm dp-sgd --report page.html": lambda r: r["class"] == "ERMRegressor",
+    f"fit t.csv {BOUNDS} --algorithm dp-sgd --out d.json --report page.html": lambda r: r["class"] == "DenseRegressor",
     "predict made.json t.csv": lambda r: len(r) == 300 and set(r[0]) == {"prediction"},
     "predict made.json t.csv --out p.csv": lambda r: r == {"out": "p.csv", "rows": 300},
     "plan --n 800 --d 20 --no-simulate": lambda r: len(r) > 5 and r[0]["releases"],
@@ -141,8 +140,10 @@ def test_bad_input_leaves_standard_output_empty(here):
 
 def test_a_party_is_not_asked_questions_on_standard_output(here, monkeypatch):
     terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr("thresher.federated.commands.sys", terminal)
-    ended = thresher(*["federate", "run", "task.toml", "t.csv", "--me", "p0", "--folder", "run", "--json"])
+    monkeypatch.setattr("thresher.cli.commands.federate.sys", terminal)
+    ended = thresher(
+        *["federate", "run", "task.toml", "t.csv", "--me", "p0", "--folder", "run", "--out", "of_all.json", "--json"]
+    )
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert "--accept is missing" in ended.stderr
 

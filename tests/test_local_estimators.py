@@ -24,10 +24,10 @@ from thresher import (
     load_model,
 )
 from thresher.algorithms import DPIGHT, LDPIHT, LabelLDPIHT
-from thresher.certificate import combine
-from thresher.cli import app
-from thresher.datasets import ldp_law
+from thresher.cli.app import app
+from thresher.privacy.certificate import combine
 from thresher.vaults import LabelVault, SimulatedVault
+from thresher_papers.datasets import ldp_law
 
 ALGORITHMS = ["ldp-iht", "label-ldp-iht", "label-lasso"]
 
@@ -217,9 +217,11 @@ def test_public_features_need_no_bound_and_a_plan_without_data_does(table, algor
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_certificate_is_proved_pure_and_says_whom_to_trust(table, algorithm):
+def test_the_certificate_is_pure_and_says_whom_to_trust(table, algorithm):
+    """Signs are flipped by exact coins; a label plus noise is a floating-point number before it is rounded."""
     certificate = regressor(algorithm=algorithm, random_state=None).fit(*table).certificate_
-    assert (certificate.grade, certificate.epsilon, certificate.delta) == ("proved", 4.0, 0.0)
+    assert (certificate.epsilon, certificate.delta) == (4.0, 0.0)
+    assert certificate.grade == ("proved" if algorithm == "ldp-iht" else "conditional")
     assert certificate.verify()
     assert certificate.verify().method == "pure composition"
     assert Certificate.from_json(certificate.to_json()).to_json() == certificate.to_json()
@@ -242,9 +244,11 @@ def test_a_central_certificate_names_its_curator(table):
     certificate = SparseRegressor(2, feature_bound=1.0, target_bound=2.0).fit(*table).certificate_
     assert certificate.trust["model"] == "central"
     assert "curator" in certificate.trust["must be trusted"]
-    old = json.loads(certificate.to_json())
-    del old["trust"]
-    assert Certificate.from_dict(old).to_json() == certificate.to_json()
+    first = json.loads(certificate.to_json())
+    for name in ("trust", "model", "format"):
+        del first[name]
+    assert Certificate.from_dict(first).trust["model"] == "central"
+    assert Certificate.from_dict(first).verify()
 
 
 @pytest.mark.parametrize(

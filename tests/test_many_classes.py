@@ -15,12 +15,15 @@ from sklearn.base import clone
 from thresher import Certificate, SparseClassifier, load_model
 from thresher.algorithms import DPIGHT
 from thresher.algorithms.defaults import between_classes
-from thresher.budget import Adjacency, Budget
-from thresher.clipping import Bounds, gradient_sensitivity
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianGradient
+from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import LOGISTIC, MULTINOMIAL
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
 
@@ -30,8 +33,14 @@ N, D, K = 12, 5, 4
 
 
 def make_vault(X, Y, *releases, bounds=None, adjacency="replace-one", n=None, intercept=False, **noise):
-    problem = Problem(
-        n or X.shape[0], X.shape[1], 2, "multinomial", bounds or Bounds(feature=1.0), intercept, Y.shape[1]
+    problem = LinearProblem(
+        n or X.shape[0],
+        X.shape[1],
+        bounds or Bounds(feature=1.0),
+        sparsity=2,
+        loss=MULTINOMIAL,
+        intercept=intercept,
+        outputs=Y.shape[1],
     )
     plan = Plan("test", problem, Budget(math.inf, 1e-6, adjacency), releases)
     return CentralVault(X, Y, plan, NoiseSource(noise.get("seed", 0), hardened=noise.get("hardened", False)))
@@ -118,7 +127,9 @@ def test_the_replace_one_sensitivity_is_attained_by_a_row_that_turns_around():
     theta[K * D] = 1e6
     pair = (X, Y), with_row(X, Y, -np.eye(D)[0], 1, "replace-one", 0)
     moved, stated = movement(*pair, theta=theta, intercept=True)
-    column = Problem(N, D, 2, "multinomial", Bounds(feature=1.0), True, K).intercept_column
+    column = LinearProblem(
+        N, D, Bounds(feature=1.0), sparsity=2, loss=MULTINOMIAL, intercept=True, outputs=K
+    ).intercept_column
     # both rows share the intercept's column, which does not turn around
     assert moved == pytest.approx(stated / math.hypot(1, column), rel=1e-9)
 
@@ -190,7 +201,7 @@ def test_every_coordinate_of_every_class_has_the_stated_noise(hardened):
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_what_all_classes_share_is_taken_off(intercept):
-    problem = Problem(100, D, 2, "multinomial", Bounds(row=1.0), intercept, K)
+    problem = LinearProblem(100, D, Bounds(row=1.0), sparsity=2, loss=MULTINOMIAL, intercept=intercept, outputs=K)
     gradient = np.random.default_rng(0).normal(size=problem.dimension)
     between = between_classes(gradient, problem)
     np.testing.assert_allclose(problem.by_column(between).sum(axis=1), 0, atol=1e-12)
@@ -219,7 +230,7 @@ def test_the_descent_is_told_the_noise_that_is_left_between_classes(monkeypatch)
         return problem.origin()
 
     monkeypatch.setattr("thresher.algorithms.dp_ight.descend_lazily", descend_lazily)
-    problem = Problem(300, D, 2, "multinomial", Bounds(feature=1.0), True, K)
+    problem = LinearProblem(300, D, Bounds(feature=1.0), sparsity=2, loss=MULTINOMIAL, intercept=True, outputs=K)
     algorithm = DPIGHT(iterations=200)
     algorithm.run(CentralVault(X, Y, algorithm.plan(problem, Budget(1.0, 1e-6)), NoiseSource(0)))
     ((sd, answers),) = told
@@ -229,7 +240,7 @@ def test_the_descent_is_told_the_noise_that_is_left_between_classes(monkeypatch)
 
 def test_one_output_has_nothing_between():
     gradient = np.arange(6.0)
-    assert between_classes(gradient, Problem(100, 5, 2, "logistic", Bounds(row=1.0))) is gradient
+    assert between_classes(gradient, LinearProblem(100, 5, Bounds(row=1.0), sparsity=2, loss=LOGISTIC)) is gradient
 
 
 # -- models ---------------------------------------------------------------------------------------------------------
@@ -342,7 +353,7 @@ def test_rows_of_zeros_do_no_harm():
 def test_a_step_makes_it_the_papers_iteration_for_many_classes_too():
     """theta <- H_s(theta - step * gradient), gradients less what the classes share."""
     X, y = table(3, 300)
-    problem = Problem(300, 20, 4, "multinomial", Bounds(feature=1.0), False, 3)
+    problem = LinearProblem(300, 20, Bounds(feature=1.0), sparsity=4, loss=MULTINOMIAL, intercept=False, outputs=3)
     algorithm = DPIGHT(iterations=3, step=2.0, clip=0.4)
     plan = algorithm.plan(problem, Budget(math.inf, 1e-6))
     theta = algorithm.run(CentralVault(X, np.eye(3)[y], plan, NoiseSource(0)))
@@ -386,13 +397,13 @@ def test_add_remove_needs_less_noise():
         model(adjacency=adjacency, algorithm="dp-ight").fit(X, y).certificate_.releases[0]["answers"][0]["scale"]
         for adjacency in ("replace-one", "add-remove")
     ]
-    assert scales[0] == pytest.approx(2 * scales[1])
+    assert scales[0] == pytest.approx(2 * scales[1], rel=6e-4)  # the round-off of up to 2^33 rows
 
 
 def test_classes_read_from_the_data_are_an_assumption_and_declared_ones_are_not():
     X, y = table(3, 400)
     read = model(random_state=None).fit(X, y).certificate_
-    declared = model(random_state=None, classes=[0, 1, 2]).fit(X, y).certificate_
+    declared = model(random_state=None, classes=[0, 1, 2], hardened=True).fit(X, y).certificate_
     assert (read.grade, declared.grade) == ("conditional", "proved")
     assert any("class labels" in words for words in read.assumptions)
 
@@ -446,7 +457,7 @@ def test_two_classes_have_one_row_and_log_odds():
     assert fitted.intercept_.shape == (1,)
     assert fitted.decision_function(X).shape == (1500,)
     assert fitted.predict_proba(X).shape == (1500, 2)
-    assert fitted.plan_.problem.loss == "logistic"
+    assert fitted.plan_.problem.loss == LOGISTIC
     np.testing.assert_array_equal(fitted.predict(X), (fitted.decision_function(X) > 0).astype(int))
 
 
@@ -461,7 +472,7 @@ def test_a_saved_model_of_two_classes_is_a_flat_list(tmp_path):
 
 
 def test_a_vault_of_one_output_is_unchanged_by_outputs():
-    problem = Problem(N, D, 2, "logistic", Bounds(feature=1.0))
+    problem = LinearProblem(N, D, Bounds(feature=1.0), sparsity=2, loss=LOGISTIC)
     theta = np.arange(6.0)
     assert problem.by_column(theta) is theta
     assert problem.stacked(theta) is theta

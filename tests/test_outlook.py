@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 
 from thresher import SparseRegressor
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.datasets import dpsl_kt_law
-from thresher.outlook import noise_over_largest_signal, noise_over_signal, relative_noise
-from thresher.plan import Problem
+from thresher.algorithms.outlook import noise_over_largest_signal, noise_over_signal, relative_noise
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.vaults.losses import SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher_papers.datasets import dpsl_kt_law
 
 RATIOS = [noise_over_signal, noise_over_largest_signal]
 
 
 def problem(n=800, d=1000, s=10, **bounds):
-    return Problem(n, d, s, "squared", Bounds(**(bounds or {"feature": 1.0}), target=(-8.0, 8.0)))
+    return LinearProblem(n, d, Bounds(**(bounds or {"feature": 1.0}), target=(-8.0, 8.0)), sparsity=s, loss=SQUARED)
 
 
 def budget(epsilon=1.0, delta=1e-6, adjacency="replace-one"):

@@ -7,7 +7,7 @@ import pandas
 import polars
 import pytest
 
-from thresher.owners import numbered
+from thresher.data.people import numbered
 
 IDS = {
     "list of text": ["b", "a", "b", "c"],

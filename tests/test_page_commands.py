@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from schema.messy import write_messy
 from shown import ROOT, blocks, commands
-from thresher.cli import app
+from thresher.cli.app import app
 
 SHORTER = {
     "thresher plan": ["--draws", "3"],

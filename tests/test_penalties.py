@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from thresher.clipping import Bounds
-from thresher.penalties import NO_PENALTY, Penalty
-from thresher.plan import Problem
+from thresher.privacy.bounds import Bounds
+from thresher.vaults.losses import MULTINOMIAL
+from thresher.vaults.penalties import NO_PENALTY, Penalty
+from thresher.vaults.problem import LinearProblem
 
 
 @pytest.mark.parametrize("kind", ["ridge", "nonconvex"])
@@ -42,6 +43,8 @@ def test_unknown_penalties_are_refused():
 
 
 def test_intercepts_are_not_penalised():
-    problem = Problem(10, 2, 2, "multinomial", Bounds(row=1.0), outputs=3, penalty=Penalty("ridge", 1.0))
+    problem = LinearProblem(
+        10, 2, Bounds(row=1.0), sparsity=2, loss=MULTINOMIAL, outputs=3, penalty=Penalty("ridge", 1.0)
+    )
     theta = np.arange(1.0, 10.0)
     np.testing.assert_array_equal(problem.penalty_gradient(theta), [1, 2, 3, 4, 5, 6, 0, 0, 0])

@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from thresher.accounting import Cost, gaussian_epsilon
-from thresher.budget import Budget, BudgetExceeded
-from thresher.clipping import Bounds, clip_rows
-from thresher.plan import Answer, Meter, Plan, Problem
-from thresher.releases import (
+from thresher.privacy.accounting import Cost, gaussian_epsilon
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.plan import Answer, Meter, Plan
+from thresher.privacy.releases import (
     ExactRelease,
     GaussianGradient,
     GaussianMinimiser,
@@ -26,10 +26,13 @@ from thresher.releases import (
     SampledGradient,
     ZCDPFilter,
 )
+from thresher.vaults.clipping import clip_rows
+from thresher.vaults.losses import LOGISTIC, MULTINOMIAL, SQUARED, Squared, loss_named
+from thresher.vaults.problem import LinearProblem
 
 BUDGET = Budget(1.0, 1e-6)
 BOUNDS = Bounds(feature=1.0, target=(-1.0, 1.0))
-PROBLEM = Problem(n=100, d=5, sparsity=2, loss="squared", bounds=BOUNDS)
+PROBLEM = LinearProblem(n=100, d=5, sparsity=2, loss=SQUARED, bounds=BOUNDS)
 
 
 def plan(*releases, budget=BUDGET, **fields):
@@ -44,7 +47,7 @@ class FreeGradient(GaussianGradient):
         return Cost()
 
 
-# -- Problem: refusals --------------------------------------------------------------------------------------------
+# -- LinearProblem: refusals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.0, 1.5, "2", None, True, math.nan])
@@ -65,8 +68,15 @@ def test_a_sparsity_of_all_columns_is_allowed():
 
 
 @pytest.mark.parametrize("loss", ["hinge", "Squared", "", None])
-def test_an_unknown_loss_is_refused_and_the_known_ones_are_listed(loss):
+def test_an_unknown_name_of_a_loss_is_refused_and_the_known_ones_are_listed(loss):
     with pytest.raises(ValueError, match="must be one of 'squared', 'logistic'") as refusal:
+        loss_named(loss)
+    assert f"loss={loss!r}" in str(refusal.value)
+
+
+@pytest.mark.parametrize("loss", ["squared", None, Squared])
+def test_a_problem_takes_the_loss_itself_and_no_name(loss):
+    with pytest.raises(ValueError, match="must be a loss") as refusal:
         dataclasses.replace(PROBLEM, loss=loss)
     assert f"loss={loss!r}" in str(refusal.value)
 
@@ -77,7 +87,7 @@ def test_the_squared_loss_needs_a_target_bound():
 
 
 def test_the_logistic_loss_needs_no_target_bound():
-    assert dataclasses.replace(PROBLEM, loss="logistic", bounds=Bounds(feature=1.0)).target_radius == 1.0
+    assert dataclasses.replace(PROBLEM, loss=LOGISTIC, bounds=Bounds(feature=1.0)).target_radius == 1.0
 
 
 def test_one_feature_bound_per_column_or_one_for_all():
@@ -116,10 +126,10 @@ def test_target_bounds_must_be_an_ordered_finite_pair(target):
 @pytest.mark.parametrize(("loss", "outputs"), [("squared", 2), ("logistic", 3), ("multinomial", 1)])
 def test_several_outputs_go_with_the_multinomial_loss_and_no_other(loss, outputs):
     with pytest.raises(ValueError, match=f"outputs={outputs} with loss={loss!r}"):
-        dataclasses.replace(PROBLEM, loss=loss, outputs=outputs)
+        dataclasses.replace(PROBLEM, loss=loss_named(loss), outputs=outputs)
 
 
-# -- Problem: derived facts ---------------------------------------------------------------------------------------
+# -- LinearProblem: derived facts ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -143,11 +153,13 @@ def test_the_intercept_column_is_an_eighth_of_the_row_bound_and_part_of_the_row_
     assert problem.row_norm == pytest.approx(bound * math.sqrt(1 + 1 / 64))
 
 
-# -- Problem: several outputs -------------------------------------------------------------------------------------
+# -- LinearProblem: several outputs -------------------------------------------------------------------------------
 
 
 def many(outputs=3, intercept=True):
-    return Problem(100, 5, 2, "multinomial", Bounds(feature=1.0), intercept, outputs)
+    return LinearProblem(
+        100, 5, Bounds(feature=1.0), sparsity=2, loss=MULTINOMIAL, intercept=intercept, outputs=outputs
+    )
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -156,7 +168,7 @@ def test_every_output_has_its_coefficients_and_its_intercept(outputs, intercept)
     problem = many(outputs, intercept)
     assert problem.width == 5 * outputs
     assert problem.dimension == len(problem.origin()) == (5 + intercept) * outputs
-    one = dataclasses.replace(problem, loss="logistic", outputs=1)
+    one = dataclasses.replace(problem, loss=LOGISTIC, outputs=1)
     assert (one.width, one.dimension) == (5, 5 + intercept)
     for fact in ("row_norm", "intercept_column", "target_radius"):  # facts of a row, whatever is fitted to it
         assert getattr(problem, fact) == getattr(one, fact)
@@ -185,9 +197,9 @@ def test_one_output_is_its_own_column(intercept):
 
 
 def test_the_squared_loss_fits_numbers_and_the_others_classes():
-    assert not PROBLEM.classifies
-    assert dataclasses.replace(PROBLEM, loss="logistic").classifies
-    assert many().classifies
+    assert not PROBLEM.loss.classifies
+    assert dataclasses.replace(PROBLEM, loss=LOGISTIC).loss.classifies
+    assert many().loss.classifies
 
 
 def test_numpys_integers_become_plain_ones_in_outputs():
@@ -195,7 +207,7 @@ def test_numpys_integers_become_plain_ones_in_outputs():
     assert many(np.int8(100)).width == 500  # would wrap around in eight bits
 
 
-# -- Problem: units -----------------------------------------------------------------------------------------------
+# -- LinearProblem: units -----------------------------------------------------------------------------------------
 
 MANY_BOUNDS = [
     (Bounds(feature=2.0, target=(-1, 1)), [2.0] * 5),
@@ -260,7 +272,7 @@ def test_the_radius_of_an_uncentred_range_is_its_farther_end():
 
 @pytest.mark.parametrize(("loss", "curvature"), [("squared", 1.0), ("logistic", 0.25)])
 def test_the_loss_gives_the_curvature(loss, curvature):
-    assert dataclasses.replace(PROBLEM, loss=loss).curvature == curvature
+    assert dataclasses.replace(PROBLEM, loss=loss_named(loss)).curvature == curvature
 
 
 @pytest.mark.parametrize("field", ["n", "d", "sparsity", "loss", "bounds", "intercept"])
@@ -378,7 +390,7 @@ def meter(release):
 
 def spend(meter, release, uses):
     for _ in range(uses):
-        meter.charge(release, release.question)
+        meter.charge(release, release.question.name)
 
 
 def assert_exhausted(meter, release):
@@ -565,7 +577,7 @@ def test_many_small_releases_never_add_up_to_more_than_the_cap(capped):
 )
 def test_a_filter_refuses_what_has_no_price_in_zcdp(capped, release):
     with pytest.raises(BudgetExceeded, match="not in the plan"):
-        capped.charge(release, release.question)
+        capped.charge(release, release.question.name)
 
 
 def test_a_filter_does_not_pay_for_look_alikes(capped):

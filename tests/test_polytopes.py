@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from thresher.clipping import Bounds, clip_rows
-from thresher.plan import Problem
-from thresher.polytopes import L1Ball, Polytope, Simplex, is_measured_here, least_on_ball
+from thresher.privacy.bounds import Bounds
+from thresher.vaults.clipping import clip_rows
+from thresher.vaults.losses import loss_named
+from thresher.vaults.polytopes import L1Ball, Polytope, Simplex, is_measured_here, least_on_ball
+from thresher.vaults.problem import LinearProblem
 
 D = 4
 SLANTED = np.array([[1.0, -2.0, 0.5, 0.0], [0.0, 0.0, 0.0, 3.0], [-1.0, -1.0, -1.0, -1.0]])
@@ -42,7 +44,9 @@ def bounds(request):
 
 def problem_of(bounds, intercept=True, loss="squared"):
     target = (-2.0, 2.0) if loss == "squared" else None
-    return Problem(10, D, 2, loss, Bounds(bounds.feature, bounds.row, target), intercept)
+    return LinearProblem(
+        10, D, Bounds(bounds.feature, bounds.row, target), sparsity=2, loss=loss_named(loss), intercept=intercept
+    )
 
 
 def vertices_of(hull, problem):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher import ERMClassifier, SparseClassifier
+from thresher import DenseClassifier, SparseClassifier
 from thresher.algorithms import DPSGD
-from thresher.pool import FIXED, candidates_of, told
+from thresher.models.candidates import FIXED, candidates_of, told
 
 MODEL = SparseClassifier(5, feature_bound=1.0)
 
@@ -42,7 +42,7 @@ def test_what_all_candidates_share_is_not_searched_over(name):
 
 def test_every_fixed_name_is_a_parameter_of_the_models():
     assert set(FIXED) <= set(MODEL.get_params())
-    assert set(FIXED) <= set(ERMClassifier().get_params())
+    assert set(FIXED) <= set(DenseClassifier().get_params())
 
 
 def test_candidates_can_be_written_down():

@@ -25,10 +25,12 @@ import numpy as np
 import pytest
 from randomgen import AESCounter
 from scipy import stats
+from scipy.special import ndtri
 
 import thresher
-from thresher import randomness
-from thresher.randomness import POISSON_TO, NoiseSource, _skellam_log_ratio
+from thresher.vaults import randomness
+from thresher.vaults.kernels.normal import upper_tail
+from thresher.vaults.randomness import POISSON_TO, NoiseSource, _skellam_log_ratio
 
 FALSE_ALARM = 1e-6
 DRAWS = 20_000
@@ -248,128 +250,137 @@ class Words:
         return self.words.pop(0)
 
 
-def settled(sd, k, j, t_bits, u_bits, bits=117):
-    """What ``_settle`` decides for t and u known to ``bits`` bits: 53 at once, then 64 at a time."""
-    shifts = range(bits - 53 - 64, -1, -64)
+def settled(sd, tail, bits=127):
+    """What ``_settle`` finds for U = tail / 2^(bits + 1): 63 bits are known at once, then 64 at a time."""
     source = NoiseSource(0)
-    source._generator = Words(*(number >> shift & (2**64 - 1) for shift in shifts for number in (t_bits, u_bits)))
-    return source._settle(sd, k, j, *(math.ldexp(number >> (bits - 53), -53) for number in (t_bits, u_bits)))
+    source._generator = Words(*(tail >> shift & (2**64 - 1) for shift in range(bits - 63 - 64, -1, -64)))
+    return source._settle(sd, tail >> (bits - 63))
 
 
-def acceptance(sd, k, j, t_bits, bits=117):
-    """0.8 * 2^k * exp(-(k + (j+t)/sd)^2/2) for t = t_bits / 2^bits, in whole units of 2^-bits, rounded down."""
-    with mpmath.workprec(1000):
-        x = k + (j + mpmath.mpf(t_bits) / 2**bits) / sd
-        return int(mpmath.floor(mpmath.mpf(8) / 10 * mpmath.mpf(2) ** (k + bits) * mpmath.exp(-x * x / 2)))
+def edge_of(sd, size, bits=127):
+    """P(Z > (size + 1/2)/sd), in whole units of 2^-(bits + 1), rounded down."""
+    with mpmath.workprec(2000):
+        return int(mpmath.floor(mpmath.ncdf(-(mpmath.mpf(size) + 0.5) / sd) * 2 ** (bits + 1)))
 
 
-def proposals(seed, count):
-    """Random sd up to 2^40, k, j, and 117 bits of t."""
+def sizes(seed, count):
+    """Random sd up to 2^40 and a size of up to six of them."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         sd = int(rng.integers(1, 2 ** rng.integers(1, 41)))
-        yield sd, int(rng.integers(0, 4)), int(rng.integers(0, sd)), int.from_bytes(rng.bytes(15), "big") >> 3
-
-
-def test_settling_agrees_with_high_precision_on_random_proposals():
-    verdicts = set()
-    for (*proposal, t_bits), (*_, u_bits) in zip(proposals(1, 300), proposals(2, 300), strict=True):
-        verdict = settled(*proposal, t_bits, u_bits)
-        assert verdict == (u_bits < acceptance(*proposal, t_bits))
-        verdicts.add(verdict)
-    assert verdicts == {True, False}
+        yield sd, int(rng.integers(0, 6 * sd))
 
 
 @pytest.mark.parametrize("side", [-1, 1])
-@pytest.mark.parametrize("depth", [41, 60, 80, 100, 110])
-def test_settling_agrees_with_high_precision_on_near_ties(depth, side):
-    """u is put 2^-depth beside the acceptance probability."""
-    for proposal in proposals(depth, 50):
-        assert settled(*proposal, acceptance(*proposal) + side * 2 ** (117 - depth)) == (side < 0)
+@pytest.mark.parametrize("depth", [45, 64, 90, 110, 120])
+def test_settling_agrees_with_high_precision_beside_an_edge(depth, side):
+    """U is put 2^-depth of itself beside the tail at the middle of two whole numbers; more of it is the smaller one."""
+    for sd, size in sizes(depth, 30):
+        edge = edge_of(sd, size)
+        moved = edge + side * max(edge >> depth, 2**4)
+        mostly = sd * 2.0**-depth < 0.1  # so little does not lead across another edge
+        assert settled(sd, moved) == (size if side > 0 else size + 1) or not mostly
 
 
 @pytest.mark.parametrize("side", [-1, 1])
 def test_settling_draws_further_bits_until_they_decide(side):
-    """u and the acceptance probability agree in the first 117 bits; only a second pair of words can tell them apart."""
-    for *proposal, t_bits in proposals(7, 50):
-        tie = acceptance(*proposal, t_bits << 64, bits=181)
-        assert settled(*proposal, t_bits << 64, tie + side * 2**40, bits=181) == (side < 0)
+    """U and the edge agree in the first 127 bits; only another word can tell them apart."""
+    for sd, size in sizes(7, 30):
+        assert settled(sd, edge_of(sd, size, bits=191) + side * 2**20, bits=191) == (size if side > 0 else size + 1)
+
+
+def test_settling_finds_the_far_tail():
+    """63 bits that are all 0 say only that U is tiny: further bits say how far out that is."""
+    for bits, word in ((127, 2**63), (191, 2**100), (255, 2**100)):
+        with mpmath.workprec(2000):
+            tail = mpmath.mpf(word) / 2 ** (bits + 1)
+            x = mpmath.findroot(lambda x, tail=tail: mpmath.log(mpmath.ncdf(-x)) - mpmath.log(tail), 9)
+        assert settled(1000, word, bits) == int(mpmath.nint(1000 * x))
 
 
 def test_settling_does_not_depend_on_the_callers_decimal_context():
     with decimal.localcontext(decimal.Context(prec=6)):
-        for proposal in proposals(11, 50):
-            assert settled(*proposal, acceptance(*proposal) - 2 ** (117 - 35))
+        for sd, size in sizes(11, 20):
+            assert settled(sd, edge_of(sd, size) + 2**40) == size
 
 
-class EveryProposalTies:
-    """numpy, except that every distance is zero: every proposal is then taken for a tie and settled exactly."""
+@pytest.mark.parametrize("digits", [40, 63, 127])
+def test_the_upper_tail_has_as_many_digits_as_it_says(digits):
+    with mpmath.workdps(2 * digits + 50):
+        for x in ("0", "1e-9", "0.3", "1", "2.75", "6", "9.5", "30"):
+            found = mpmath.mpf(str(upper_tail(decimal.Decimal(x), digits)))
+            assert abs(found - mpmath.ncdf(-mpmath.mpf(x))) < mpmath.mpf(10) ** -digits
 
-    @staticmethod
-    def abs(values):
-        return np.zeros_like(values)
 
-    def __getattr__(self, name):
-        return getattr(np, name)
+def test_floating_point_inverts_the_normal_law_as_well_as_is_relied_on():
+    """With a factor of eight to spare, in the middle, in the tails, and where the formula changes."""
+    rng = np.random.default_rng(0)
+    tails = np.concatenate(
+        [rng.random(1000) / 2, 2.0 ** -rng.uniform(1, 66, 2000), 0.13533528323661 + rng.normal(size=50) / 1e9]
+    )
+    with mpmath.workdps(40):
+        for tail, x in zip(tails, -ndtri(tails), strict=True):
+            x = mpmath.mpf(float(x))
+            off = (mpmath.ncdf(-x) - mpmath.mpf(float(tail))) / mpmath.npdf(x)
+            assert abs(off) < randomness.INVERSION / 8 * (1 + x)
 
 
 @pytest.fixture
 def settle_everything(monkeypatch):
-    settled = []
+    found = []
     settle = NoiseSource._settle
 
-    def counted(self, *proposal):
-        settled.append(proposal)
-        return settle(self, *proposal)
+    def counted(self, *known):
+        found.append(known)
+        return settle(self, *known)
 
-    monkeypatch.setattr(randomness, "np", EveryProposalTies())
+    monkeypatch.setattr(randomness, "INVERSION", 1.0)  # nothing is trusted
     monkeypatch.setattr(NoiseSource, "_settle", counted)
-    return settled
+    return found
 
 
 @pytest.mark.parametrize("sd", [1, 3, 2**28])
-def test_settling_every_proposal_accepts_the_same_ones(sd, request):
-    quick = NoiseSource(10)._propose(sd, 1000)
-    settled = request.getfixturevalue("settle_everything")
-    np.testing.assert_array_equal(NoiseSource(10)._propose(sd, 1000), quick)
-    assert len(settled) == 1000
+def test_settling_every_draw_gives_the_same(sd, request):
+    quick = NoiseSource(10).rounded_gaussian(sd, 1000)
+    found = request.getfixturevalue("settle_everything")
+    np.testing.assert_array_equal(NoiseSource(10).rounded_gaussian(sd, 1000), quick)
+    assert len(found) == 1000
 
 
 @pytest.mark.parametrize("wrong", POWER)
-def test_settling_every_proposal_leaves_the_law_unchanged(settle_everything, wrong):
+def test_settling_every_draw_leaves_the_law_unchanged(settle_everything, wrong):
     sample = NoiseSource(11).rounded_gaussian(2, 2500)
-    assert len(settle_everything) > 2500
+    assert len(settle_everything) == 2500
     assert fits_rounded_normal(sample, 2 * wrong) == (wrong == 1.0)
 
 
-class OneProposal:
-    """A generator for a single proposal with k = 0, j = 0, t = 0.25 and the given u."""
+class OneWord:
+    """A generator of one draw whose tail is given."""
 
-    def __init__(self, u):
-        self.whole, self.real = iter([np.array([1]), np.array([0])]), iter([np.array([0.25]), np.array([u])])
+    def __init__(self, tail):
+        self.word = int(tail * 2.0**64)
 
     def integers(self, *_, **__):
-        return next(self.whole)
-
-    def random(self, *_):
-        return next(self.real)
+        return np.array([self.word])
 
 
-@pytest.mark.parametrize("distance", [0.0, 2.0**-45, -(2.0**-45), 2.0**-41])
-@pytest.mark.parametrize("verdict", [True, False])
-def test_a_near_tie_is_decided_by_settling_alone(monkeypatch, distance, verdict):
-    monkeypatch.setattr(NoiseSource, "_settle", lambda *_: verdict)
+SD = 2**28
+
+
+@pytest.mark.parametrize("distance", [0.0, 2.0**-50, -(2.0**-50), 2.0**-47])
+def test_a_near_tie_is_decided_by_settling_alone(monkeypatch, distance):
+    monkeypatch.setattr(NoiseSource, "_settle", lambda *_: 77)
     source = NoiseSource(0)
-    source._generator = OneProposal(0.8 * math.exp(-(0.25**2) / 2) + distance)
-    assert len(source._propose(1, 1)) == verdict
+    source._generator = OneWord(stats.norm.sf((SD + 0.5) / SD + distance))
+    assert source.rounded_gaussian(SD, 1) == [77]
 
 
-@pytest.mark.parametrize(("distance", "accepted"), [(-(2.0**-38), 1), (2.0**-38, 0)])
-def test_a_clear_case_is_not_settled(monkeypatch, distance, accepted):
+@pytest.mark.parametrize(("distance", "size"), [(-(2.0**-42), SD), (2.0**-42, SD + 1)])
+def test_a_clear_case_is_not_settled(monkeypatch, distance, size):
     monkeypatch.setattr(NoiseSource, "_settle", lambda *_: pytest.fail("settled a clear case"))
     source = NoiseSource(0)
-    source._generator = OneProposal(0.8 * math.exp(-(0.25**2) / 2) + distance)
-    assert len(source._propose(1, 1)) == accepted
+    source._generator = OneWord(stats.norm.sf((SD + 0.5) / SD + distance))
+    assert source.rounded_gaussian(SD, 1) == [size]
 
 
 # -- gaussian answers ---------------------------------------------------------------------------------------------
@@ -577,7 +588,7 @@ def test_noise_of_tests_is_the_same_in_every_run_unless_asked_otherwise(tmp_path
 
 DRAWING_TEST = """
 import numpy as np, pytest
-from thresher.randomness import NoiseSource
+from thresher.vaults.randomness import NoiseSource
 
 def draw():
     return NoiseSource().gaussian(np.zeros(1), 1.0, 1.0)[0][0]
@@ -692,13 +703,14 @@ def test_no_state_shows_when_a_source_is_printed():
 # -- the only place -----------------------------------------------------------------------------------------------
 
 PACKAGE = Path(thresher.__file__).parent
-# datasets/ makes synthetic data and splits public sets, auxiliary.py makes public rows; audit/attacks.py chooses which
-# rows of an attacker's pool are members, audit/one_run.py makes canaries; the two of federated/ make keys
+# data/laws.py and audit/adversarial_rows.py make synthetic data, algorithms/public_rows.py public rows,
+# audit/one_run.py canaries; audit/attacks.py chooses which rows of an attacker's pool are members;
+# those of federated/ make keys
 MAY_DRAW = {
-    "randomness.py", "datasets/laws.py", "datasets/adversarial.py", "datasets/real_set.py", "auxiliary.py",
-    "audit/attacks.py", "audit/one_run.py", "experiments/sums.py", "experiments/x20.py",
-    "planning/law.py", "planning/simulate.py", "ledger/chain.py",
-    "federated/masks.py", "federated/secret_shares.py", "federated/additive.py",
+    "vaults/randomness.py", "data/laws.py", "data/whole_files.py", "algorithms/public_rows.py",
+    "audit/adversarial_rows.py", "audit/attacks.py", "audit/one_run.py",
+    "planning/law.py", "planning/simulate.py", "ledger/chain.py", "ledger/repeats.py",
+    "federated/masks.py", "federated/secret_shares.py", "federated/additive.py", "federated/seals.py",
     "federated/mpyc_worker/table.py", "federated/spu_worker.py",
 }  # fmt: skip
 RANDOM_MODULES = {"random", "secrets", "randomgen", "numpy.random"}
@@ -742,7 +754,9 @@ def test_the_search_for_randomness_finds_it(code):
     assert randomness_in(code)
 
 
-@pytest.mark.parametrize("code", ["from thresher.randomness import NoiseSource", "self.random_state", "noise.random"])
+@pytest.mark.parametrize(
+    "code", ["from thresher.vaults.randomness import NoiseSource", "self.random_state", "noise.random"]
+)
 def test_the_search_for_randomness_leaves_other_names_alone(code):
     assert not randomness_in(code)
 
@@ -754,6 +768,6 @@ def test_no_other_module_makes_random_bits():
 
 
 def test_synthetic_data_is_not_imported_where_private_rows_are():
-    places = [*PACKAGE.glob("vaults/*.py"), *PACKAGE.glob("algorithms/*.py"), *PACKAGE.glob("engines/*.py")]
-    for path in [*places, PACKAGE / "estimators.py"]:
-        assert not {name for name in names_used(path.read_text(encoding="utf-8")) if "thresher.datasets" in name}, path
+    for path in (path for room in ("vaults", "algorithms", "models") for path in (PACKAGE / room).rglob("*.py")):
+        used = names_used(path.read_text(encoding="utf-8"))
+        assert not [name for name in used if name.startswith("thresher.data.laws")], path

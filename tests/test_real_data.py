@@ -3,7 +3,7 @@
 import numpy as np
 
 from thresher import SparseClassifier, SparseRegressor
-from thresher.datasets import load
+from thresher_papers.datasets import load
 
 SEEDS = range(3)
 

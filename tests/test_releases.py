@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from thresher.accounting import ORDERS, Cost, gaussian_epsilon, zcdp_epsilon
-from thresher.budget import Adjacency, Budget
-from thresher.randomisers import Classes, Hypercube, Laplace, Piecewise, Sphere
-from thresher.releases import (
+from thresher.privacy.accounting import ORDERS, Cost, gaussian_epsilon, zcdp_epsilon
+from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.releases import (
     _KINDS,
     BinomialGradient,
     BinomialMinimiser,
@@ -55,6 +54,7 @@ from thresher.releases import (
     is_priced_here,
     release_from_dict,
 )
+from thresher.vaults.randomisers import Classes, Hypercube, Laplace, Piecewise, Sphere
 
 GAUSSIANS = [
     GaussianGradient,
@@ -309,7 +309,7 @@ def test_the_base_class_has_no_price():
 
 
 def test_each_release_names_its_question_and_its_noise():
-    assert [(release.question, release.noise) for release in ONE_OF_EACH] == [
+    assert [(release.question.name, release.noise) for release in ONE_OF_EACH] == [
         ("gradient", "gaussian"),
         ("restricted gradient", "gaussian"),
         ("minimiser", "gaussian"),

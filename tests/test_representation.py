@@ -12,8 +12,8 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from thresher import (
-    ERMClassifier,
-    ERMRegressor,
+    DenseClassifier,
+    DenseRegressor,
     Ledger,
     LocalSparseClassifier,
     LocalSparseRegressor,
@@ -21,8 +21,8 @@ from thresher import (
     SparseClassifier,
     SparseRegressor,
 )
-from thresher.federated import FederatedERMRegressor, FederatedSparseClassifier
-from thresher.preprocessing import PrivateScaler
+from thresher.federated import FederatedDenseRegressor, FederatedSparseClassifier
+from thresher.models.scaler import PrivateScaler
 
 PLANTED = 0.918273645
 rng = np.random.default_rng(0)
@@ -39,11 +39,11 @@ KINDS = {
     "sparse numbers": (lambda: SparseRegressor(2, **NUMBERS), (X, y)),
     "sparse classes": (lambda: SparseClassifier(2, **BOUNDED), (X, two)),
     "auxiliary rows": (lambda: SparseRegressor(2, algorithm="dpsl-kt", **NUMBERS), (X, y)),
-    "dense numbers": (lambda: ERMRegressor(**NUMBERS), (X, y)),
-    "dense classes": (lambda: ERMClassifier(**BOUNDED), (X, two)),
+    "dense numbers": (lambda: DenseRegressor(**NUMBERS), (X, y)),
+    "dense classes": (lambda: DenseClassifier(**BOUNDED), (X, two)),
     "local numbers": (lambda: LocalSparseRegressor(2, **NUMBERS), (X, y)),
     "local classes": (lambda: LocalSparseClassifier(2, **BOUNDED), (X, two)),
-    "parties": (lambda: FederatedERMRegressor(**NUMBERS), (blocks,)),
+    "parties": (lambda: FederatedDenseRegressor(**NUMBERS), (blocks,)),
     "parties of classes": (lambda: FederatedSparseClassifier(2, **BOUNDED), (class_blocks,)),
     "search": (lambda: PrivateSearchCV(SparseRegressor(2, **NUMBERS), {"sparsity": [1, 2]}), (X, y)),
     "scaler": (lambda: PrivateScaler(epsilon=8.0, **BOUNDED), (X,)),

@@ -8,18 +8,17 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
-import typer.main
 from click import Group
 from typer.testing import CliRunner
 
 import thresher
-from thresher.cli import app
+from thresher.cli.app import app, whole_program
 
 DOCS = Path(__file__).parent.parent / "docs"
 READING, COMMANDS = (DOCS / "reading.md").read_text(), (DOCS / "command_line.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", READING, flags=re.DOTALL)
 LINES = [line for block in re.findall(r"```bash\n(.*?)```", COMMANDS, flags=re.DOTALL) for line in block.splitlines()]
-TREE = typer.main.get_command(app)
+TREE = whole_program()
 
 
 def test_the_examples_of_the_page_on_reading_print_what_they_say(tmp_path, monkeypatch):
@@ -37,7 +36,7 @@ def test_the_examples_of_the_page_on_reading_print_what_they_say(tmp_path, monke
 
 def test_the_table_of_warnings_lists_all():
     listed = re.findall(r"^\| `(\w+)` \|", READING, flags=re.MULTILINE)
-    assert sorted([*listed, "ThresherWarning"]) == sorted(thresher.warnings.__all__)
+    assert sorted([*listed, "ThresherWarning"]) == sorted(thresher.privacy.warnings.__all__)
 
 
 def command_of(words):

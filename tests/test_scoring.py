@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, mean_squared_error
 
-from thresher.scoring import Scoring
+from thresher.vaults.scoring import Scoring
 
 
 def natural(scoring, margins, y):

@@ -10,10 +10,10 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from scipy import optimize, stats
 
-from thresher.accounting import ORDERS, Cost, gaussian_epsilon, rdp_epsilon
-from thresher.budget import Adjacency, Budget
-from thresher.releases import GaussianGradient, GumbelSelection, SampledGradient, SampledMomentum
-from thresher.subsampling import LEAST_DELTA, ROUND_OFF, Poisson, fixed_size_rdp, poisson_epsilon, poisson_rdp
+from thresher.privacy.accounting import ORDERS, Cost, gaussian_epsilon, rdp_epsilon
+from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.releases import GaussianGradient, GumbelSelection, SampledGradient, SampledMomentum
+from thresher.privacy.subsampling import LEAST_DELTA, ROUND_OFF, Poisson, fixed_size_rdp, poisson_epsilon, poisson_rdp
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 BOTH = pytest.mark.parametrize("adjacency", Adjacency)

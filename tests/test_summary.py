@@ -14,7 +14,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from thresher import (
-    ERMRegressor,
+    DenseRegressor,
     LocalSparseRegressor,
     PrivacyWarning,
     PrivateSearchCV,
@@ -22,9 +22,9 @@ from thresher import (
     SparseRegressor,
     load_model,
 )
-from thresher.display import out, show_coefficients
+from thresher.cli.display import out, show_coefficients
 from thresher.federated import FederatedSparseClassifier
-from thresher.summary import MOST_SHOWN
+from thresher.report.summary import MOST_SHOWN
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (4000, 20))
@@ -36,7 +36,7 @@ KINDS = {
     "numbers": lambda: SparseRegressor(3, epsilon=1.0, **NUMBERS).fit(X, y),
     "no intervals": lambda: SparseRegressor(3, algorithm="dp-ight", **NUMBERS).fit(X, y),
     "three classes": lambda: SparseClassifier(3, epsilon=6.0, algorithm="pursuit", **BOUNDED).fit(X, three),
-    "dense": lambda: ERMRegressor(1.0, **NUMBERS).fit(X, y),
+    "dense": lambda: DenseRegressor(1.0, **NUMBERS).fit(X, y),
     "local": lambda: LocalSparseRegressor(2, 2.0, **NUMBERS).fit(X, y),
     "parties": lambda: FederatedSparseClassifier(2, **BOUNDED).fit([(X[:2000], two[:2000]), (X[2000:], two[2000:])]),
     "search": lambda: (
@@ -149,7 +149,7 @@ def test_html_holds_the_same_cells_and_escapes_names():
 
 def test_a_long_model_is_cut_in_print_and_whole_in_its_record():
     wide = rng.uniform(-1, 1, (300, MOST_SHOWN + 7))
-    summary = ERMRegressor(1.0, **NUMBERS).fit(wide, wide[:, 0]).summary()
+    summary = DenseRegressor(1.0, **NUMBERS).fit(wide, wide[:, 0]).summary()
     assert cells(str(summary))[-2] == ["... and 7 more"]
     assert len(cells(str(summary))) == MOST_SHOWN + 3
     assert len(summary.to_dict()["coefficients"]) == len(summary.to_frame()) == MOST_SHOWN + 7

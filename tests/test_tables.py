@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thresher.tables import read_table
+from thresher.data.people import numbered
+from thresher.data.tables import read_table
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,16 @@ def test_ids_of_people_may_be_an_array_beside_the_rows(tmp_path):
     assert read_table(tmp_path / "t.npz", "y", person="who").people.tolist() == ["a", "b"]
     with pytest.raises(ValueError, match=r"--person='z' is not in t\.npz"):
         read_table(tmp_path / "t.npz", "y", person="z")
+
+
+@pytest.mark.parametrize("last", ["9", "text", "9007199254740997"])
+def test_whose_a_row_is_depends_on_its_own_id_alone(tmp_path, last):
+    """As one column of floating-point numbers or of text, one id would decide which of the others are alike."""
+    ids = ["7", "7.0", "07", " 8", "9007199254740993", "9007199254740995", last]
+    rows = "\n".join(f"{at},1,{person}" for at, person in enumerate(ids))
+    (tmp_path / "t.csv").write_text(f"a,y,who\n{rows}\n")
+    owners = numbered(read_table(tmp_path / "t.csv", "y", person="who").people, len(ids))
+    assert owners.tolist() == [0, 0, 0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("person", ["z", "y"])

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.accounting import ORDERS, Cost, gaussian_delta, gaussian_mu, rdp_deltas, rdp_epsilon, zcdp_rho
-from thresher.budget import Adjacency, Budget
-from thresher.clipping import Bounds
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import (
+from thresher.privacy.accounting import ORDERS, Cost, gaussian_delta, gaussian_mu, rdp_deltas, rdp_epsilon, zcdp_rho
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import (
     GaussianGradient,
     GaussianScore,
     GumbelSelection,
@@ -20,8 +19,11 @@ from thresher.releases import (
     ZCDPFilter,
     release_from_dict,
 )
-from thresher.releases.trials import best_of_trials
-from thresher.subsampling import Poisson, poisson_deltas, poisson_epsilon
+from thresher.privacy.releases.trials import best_of_trials
+from thresher.privacy.subsampling import Poisson, poisson_deltas, poisson_epsilon
+from thresher.vaults.losses import SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 BEYOND = ORDERS - 1
 USUAL = ORDERS < 500  # beyond, round-off to the power of the order is no longer small
@@ -306,6 +308,6 @@ def test_a_release_with_a_price_of_its_own_cannot_hide_in_a_trial():
         def cost(self):
             return Cost()
 
-    problem = Problem(1000, 2, 1, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)))
+    problem = LinearProblem(1000, 2, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=1, loss=SQUARED)
     with pytest.raises(TypeError, match="not a release priced"):
         Plan("search", problem, Budget(1, 1e-6), (search_of((Free(1, 0.1),)),))

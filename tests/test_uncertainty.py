@@ -14,10 +14,10 @@ from thresher import LocalSparseRegressor, SparseClassifier, SparseRegressor
 from thresher.algorithms import REGISTRY, Pursuit
 from thresher.algorithms.precision import Move, _Margins, errors_of_classes, errors_of_numbers
 from thresher.algorithms.stability import Competition, keeping_chance
-from thresher.cli import app
-from thresher.datasets import dpsl_kt_law
-from thresher.loading import load_model
-from thresher.uncertainty import Uncertainty
+from thresher.algorithms.uncertainty import Uncertainty
+from thresher.cli.app import app
+from thresher.models.files import load_model
+from thresher_papers.datasets import dpsl_kt_law
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")  # the papers' delta of 0.01 is too large
 

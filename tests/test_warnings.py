@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import thresher
-import thresher.warnings
+import thresher.privacy.warnings
 from thresher import (
+    FittedBefore,
     LargeDelta,
     NoiseDrowns,
     PrintedNoise,
@@ -26,11 +27,11 @@ from thresher import (
     WideRanges,
 )
 from thresher.algorithms import DPIGHT, OutputPerturbation
-from thresher.cli import app
-from thresher.preprocessing import PrivateScaler
+from thresher.cli.app import app
+from thresher.models.scaler import PrivateScaler
 
 ROOT = Path(thresher.__file__).parent
-NAMED = set(thresher.warnings.__all__)
+NAMED = set(thresher.privacy.warnings.__all__)
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (4000, 20))
 y = 2 * X[:, 3] + rng.normal(0, 0.3, 4000)
@@ -50,7 +51,7 @@ def kinds_passed(source):
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_warning_in_the_source_has_a_name_of_ours(path):
     """``kind`` is the argument of the one function that warns of plans; mypy holds it to ThresherWarning."""
-    assert set(kinds_passed(path.read_text())) <= NAMED | ({"kind"} if path.name == "fitting.py" else set())
+    assert set(kinds_passed(path.read_text())) <= NAMED | ({"kind"} if path == ROOT / "models" / "fit.py" else set())
 
 
 def test_a_bare_warning_would_be_noticed():
@@ -67,9 +68,11 @@ def test_every_name_is_public_has_a_parent_of_ours_and_is_raised_somewhere():
         assert not hasattr(builtins, name)
         if kind not in (ThresherWarning, PrivacyWarning, UtilityWarning):
             assert f"{name},\n" in source
-    assert {kind.__bases__ for kind in (PrivacyOff, PrintedNoise, LargeDelta, Unsettled)} == {(PrivacyWarning,)}
+    assert {kind.__bases__ for kind in (PrivacyOff, PrintedNoise, LargeDelta, FittedBefore, Unsettled)} == {
+        (PrivacyWarning,)
+    }
     assert {kind.__bases__ for kind in (NoiseDrowns, WideRanges)} == {(UtilityWarning,)}
-    assert thresher.budget.PrivacyWarning is PrivacyWarning
+    assert thresher.privacy.budget.PrivacyWarning is PrivacyWarning
 
 
 CASES = {
@@ -79,6 +82,10 @@ CASES = {
         r"calibration='printed': .*use calibration='proved'",
     ),
     LargeDelta: (lambda: model(delta=0.01).fit(X, y), r"delta=0.01 is not below 1/n=0.00025: .*use delta=None"),
+    FittedBefore: (
+        lambda: [model().fit(X, y) for _ in range(3)],
+        r"fit: these rows, or many of them, were fitted before. 2 fits .* cost epsilon=1.\d+ .*; give a ledger",
+    ),
     NoiseDrowns: (
         lambda: model(epsilon=0.5, sparsity=5).fit(X[:60], y[:60]),
         r"epsilon=0.5, sparsity=5 with 60 rows: .*bring more rows, a larger epsilon",
@@ -104,7 +111,7 @@ def test_a_fit_that_may_work_warns_of_nothing():
         warnings.simplefilter("error")
         model().fit(X, y)
         model().fit(X, y, groups=np.arange(4000) // 2)
-        PrivateScaler(epsilon=4.0, feature_bound=1.0).fit(X)
+        PrivateScaler(epsilon=4.0, feature_bound=1.0).fit(-X)
 
 
 def test_a_warning_that_is_an_error_stops_a_fit_before_anything_is_paid():

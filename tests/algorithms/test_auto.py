@@ -8,14 +8,15 @@ import pytest
 from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import DPIGHT, Pursuit, resolve
 from thresher.algorithms.auto import Auto, choose
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
 
 
 def problem_of(d=50, s=5, loss="squared", outputs=1, **bounds):
     target = (-3.0, 3.0) if loss == "squared" else None
-    return Problem(1000, d, s, loss, Bounds(target=target, **bounds), outputs=outputs)
+    return LinearProblem(1000, d, Bounds(target=target, **bounds), sparsity=s, loss=loss_named(loss), outputs=outputs)
 
 
 def some_rows(loss, seed=0, n=300, d=20):

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from thresher.algorithms.descent import SecantSteps, descend
-from thresher.clipping import Bounds
-from thresher.plan import Problem
+from thresher.privacy.bounds import Bounds
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
 
 
 def problem(d=20, s=3, loss="squared", intercept=False, radius=3.0):
     target = (-radius, radius) if loss == "squared" else None
-    return Problem(500, d, s, loss, Bounds(feature=1.0, target=target), intercept)
+    return LinearProblem(
+        500, d, Bounds(feature=1.0, target=target), sparsity=s, loss=loss_named(loss), intercept=intercept
+    )
 
 
 def recorded(gradient, facts, rounds, clip, sd):

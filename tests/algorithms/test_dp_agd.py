@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from thresher import ERMClassifier
+from thresher import DenseClassifier
 from thresher.algorithms import DPAGD
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.penalties import Penalty
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient, GumbelStep, ZCDPFilter
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianGradient, GumbelStep, ZCDPFilter
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import LOGISTIC
+from thresher.vaults.penalties import Penalty
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
 N, D = 3000, 5
@@ -28,7 +30,7 @@ def some_rows(n=N):
 
 def run(epsilon=1.0, seed=0, **facts):
     algorithm = DPAGD(**facts)
-    plan = algorithm.plan(Problem(N, D, D, "logistic", Bounds(feature=1.0)), Budget(epsilon, 1e-6))
+    plan = algorithm.plan(LinearProblem(N, D, Bounds(feature=1.0), sparsity=D, loss=LOGISTIC), Budget(epsilon, 1e-6))
     vault = CentralVault(*some_rows(), plan, NoiseSource(seed))
     return algorithm.run(vault), vault
 
@@ -73,7 +75,9 @@ def test_a_second_opinion_is_weighted_by_its_price():
             return next(self.choices)
 
     algorithm = DPAGD(growth=0.1)
-    plan = algorithm.plan(Problem(10, 2, 2, "logistic", Bounds(row=1.0), False), Budget(1.0, 1e-6))
+    plan = algorithm.plan(
+        LinearProblem(10, 2, Bounds(row=1.0), sparsity=2, loss=LOGISTIC, intercept=False), Budget(1.0, 1e-6)
+    )
     vault = Script(plan)
     with pytest.raises(StopIteration):
         algorithm.run(vault)
@@ -84,7 +88,7 @@ def test_a_second_opinion_is_weighted_by_its_price():
 def test_the_step_length_with_the_least_loss_and_penalty_is_chosen_without_noise():
     X, y = some_rows()
     penalty = Penalty("nonconvex", 0.05)
-    problem = Problem(N, D, D, "logistic", Bounds(feature=1.0), False, penalty=penalty)
+    problem = LinearProblem(N, D, Bounds(feature=1.0), sparsity=D, loss=LOGISTIC, intercept=False, penalty=penalty)
     release = GumbelStep(1, 0.0)
     vault = CentralVault(X, y, Plan("test", problem, Budget(math.inf, 1e-6), (release,)), NoiseSource(0))
     theta, direction = np.full(D, 0.1), np.array([-1.0, 1.0, 0.0, 0.5, 0.0])
@@ -101,7 +105,7 @@ def test_the_step_length_with_the_least_loss_and_penalty_is_chosen_without_noise
 
 def test_it_learns_and_its_certificate_lists_what_the_filter_let_pass():
     X, y = some_rows(20_000)
-    model = ERMClassifier(1.0, 1e-6, algorithm="dp-agd", feature_bound=1.0, random_state=0).fit(X, y)
+    model = DenseClassifier(1.0, 1e-6, algorithm="dp-agd", feature_bound=1.0, random_state=0).fit(X, y)
     assert model.score(X, y) > np.mean((X @ [3.0, -3.0, 1.0, 0.0, 0.0] > 0) == y) - 0.03
     certificate = model.certificate_
     assert certificate.releases[0]["release"]["kind"] == "ZCDPFilter"
@@ -113,14 +117,14 @@ def test_it_learns_and_its_certificate_lists_what_the_filter_let_pass():
 
 def test_it_refuses_to_run_without_a_budget_and_with_impossible_hyperparameters():
     with pytest.raises(ValueError, match="dp-agd runs until its budget is spent"):
-        DPAGD().plan(Problem(N, D, D, "logistic", Bounds(row=1.0)), Budget(math.inf, 1e-6))
+        DPAGD().plan(LinearProblem(N, D, Bounds(row=1.0), sparsity=D, loss=LOGISTIC), Budget(math.inf, 1e-6))
     for wrong in ({"splits": 0}, {"growth": -1.0}, {"clip": 0.0}, {"loss_clip": math.inf}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             DPAGD(**wrong)
 
 
 def test_its_plan_is_one_cap():
-    plan = DPAGD().plan(Problem(N, D, D, "logistic", Bounds(row=1.0)), Budget(1.0, 1e-6))
+    plan = DPAGD().plan(LinearProblem(N, D, Bounds(row=1.0), sparsity=D, loss=LOGISTIC), Budget(1.0, 1e-6))
     assert plan.releases == (ZCDPFilter.calibrated(Budget(1.0, 1e-6)),)
     assert 0.999 < plan.epsilon <= 1.0
 
@@ -130,7 +134,9 @@ def test_what_the_certificate_tells_of_a_step_length_is_the_same_for_neighbours(
     """The scale on record must not follow the losses, not even in its last bits."""
     X, y = some_rows()
     release, told = GumbelStep(1, 5.0), set()
-    problem = Problem(N, D, D, "logistic", Bounds(feature=1.0), False, penalty=Penalty("ridge", 0.1))
+    problem = LinearProblem(
+        N, D, Bounds(feature=1.0), sparsity=D, loss=LOGISTIC, intercept=False, penalty=Penalty("ridge", 0.1)
+    )
     plan = Plan("test", problem, Budget(math.inf, 1e-6), (release,))
     for row in range(12):
         labels = y.copy()

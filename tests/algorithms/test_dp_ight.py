@@ -8,13 +8,14 @@ from scipy.special import expit
 
 from thresher import PrivacyWarning, SparseClassifier, SparseRegressor
 from thresher.algorithms import DPIGHT
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import SQUARED, loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
-PROBLEM = Problem(1000, 50, 5, "squared", Bounds(feature=1.0, target=(-3.0, 3.0)))
+PROBLEM = LinearProblem(1000, 50, Bounds(feature=1.0, target=(-3.0, 3.0)), sparsity=5, loss=SQUARED)
 
 
 def some_rows(loss="squared", n=300, d=20):
@@ -59,7 +60,9 @@ def textbook(X, y, problem, *, loss, rounds, step, clip, noise):
 def test_with_a_step_it_is_the_papers_iteration_on_the_same_noise(epsilon, loss, intercept, adjacency):
     X, y = some_rows(loss)
     target = (-3.0, 3.0) if loss == "squared" else None
-    problem = Problem(300, 20, 3, loss, Bounds(feature=1.0, target=target), intercept)
+    problem = LinearProblem(
+        300, 20, Bounds(feature=1.0, target=target), sparsity=3, loss=loss_named(loss), intercept=intercept
+    )
     algorithm = DPIGHT(iterations=6, step=0.7, clip=0.5)
     plan = algorithm.plan(problem, Budget(epsilon, 1e-6, adjacency))
     source, sd = NoiseSource(11), noise_sd(plan, 0.5)
@@ -72,7 +75,9 @@ def test_with_a_step_it_is_the_papers_iteration_on_the_same_noise(epsilon, loss,
 
 def test_a_ridge_shrinks_every_iterate():
     X, y = some_rows()
-    problem = Problem(300, 20, 20, "squared", Bounds(feature=1.0, target=(-3.0, 3.0)), False)
+    problem = LinearProblem(
+        300, 20, Bounds(feature=1.0, target=(-3.0, 3.0)), sparsity=20, loss=SQUARED, intercept=False
+    )
     thetas = []
     for ridge in (0.0, 0.5):
         algorithm = DPIGHT(iterations=2, step=0.7, clip=0.5, ridge=ridge)
@@ -184,7 +189,9 @@ def test_the_plan_is_the_same_whatever_the_data(loss):
 
 def rounds_of(n, loss="squared", outputs=1, feature=1.0):
     bounds = Bounds(feature, row=1.0, target=(-1.0, 1.0) if loss == "squared" else None)
-    plan = DPIGHT().plan(Problem(n, 50, 5, loss, bounds, outputs=outputs), Budget(1.0, 1e-6))
+    plan = DPIGHT().plan(
+        LinearProblem(n, 50, bounds, sparsity=5, loss=loss_named(loss), outputs=outputs), Budget(1.0, 1e-6)
+    )
     return plan.settings["rounds"]
 
 
@@ -220,7 +227,9 @@ def test_what_runs_is_what_the_plan_says_with_the_noise_it_states(loss, n, epsil
 
     monkeypatch.setattr("thresher.algorithms.dp_ight.descend_lazily", descend_lazily)
     X, y = some_rows(loss, n, 4)
-    problem = Problem(n, 4, 2, loss, Bounds(feature=1.0, target=(-3.0, 3.0) if loss == "squared" else None))
+    problem = LinearProblem(
+        n, 4, Bounds(feature=1.0, target=(-3.0, 3.0) if loss == "squared" else None), sparsity=2, loss=loss_named(loss)
+    )
     plan = DPIGHT().plan(problem, Budget(epsilon, 1e-6))
     DPIGHT().run(CentralVault(X, y, plan, NoiseSource(0)))
     assert (plan.settings["step"] == "lazy") == lazy
@@ -232,7 +241,14 @@ def test_what_runs_is_what_the_plan_says_with_the_noise_it_states(loss, n, epsil
 
 @pytest.mark.parametrize(("loss", "residual"), [("squared", 0.3), ("logistic", 0.5)])
 def test_the_default_clip_is_a_public_share_of_the_bounds(loss, residual):
-    problem = Problem(1000, 50, 5, loss, Bounds(row=2.0, target=(-3.0, 3.0) if loss == "squared" else None), False)
+    problem = LinearProblem(
+        1000,
+        50,
+        Bounds(row=2.0, target=(-3.0, 3.0) if loss == "squared" else None),
+        sparsity=5,
+        loss=loss_named(loss),
+        intercept=False,
+    )
     assert DPIGHT().plan(problem, Budget(1.0, 1e-6)).settings["clip"] == pytest.approx(2.0 * residual, rel=1e-12)
 
 

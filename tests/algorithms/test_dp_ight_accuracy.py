@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thresher import SparseClassifier, SparseRegressor
-from thresher.datasets import load
+from thresher_papers.datasets import load
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")  # the papers' delta of 0.01 is too large
 

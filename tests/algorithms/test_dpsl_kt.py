@@ -8,22 +8,23 @@ import pytest
 from scipy import sparse, stats
 
 from thresher import Certificate, PrivacyWarning, SparseClassifier, SparseRegressor
-from thresher.accounting import zcdp_rho
 from thresher.algorithms import DPSLKT
-from thresher.auxiliary import public_features
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.datasets import dpsl_kt_law
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianLabels, GumbelSelection, PrintedLabels
+from thresher.algorithms.public_rows import public_features
+from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import GaussianLabels, GumbelSelection, PrintedLabels
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import LOGISTIC, SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
+from thresher_papers.datasets import dpsl_kt_law
 
 N, D, S = 400, 30, 3
 TEACHERS = ["support", "convex"]
 PROBLEMS = {
-    "squared": Problem(N, D, S, "squared", Bounds(feature=1.0, target=(-3.0, 3.0))),
-    "logistic": Problem(N, D, S, "logistic", Bounds(row=1.0)),
+    "squared": LinearProblem(N, D, Bounds(feature=1.0, target=(-3.0, 3.0)), sparsity=S, loss=SQUARED),
+    "logistic": LinearProblem(N, D, Bounds(row=1.0), sparsity=S, loss=LOGISTIC),
 }
 
 
@@ -69,12 +70,12 @@ def test_a_larger_budget_buys_less_ridge(teacher, problem):
     ("n", "sparsity", "rows"), [(1000, 10, 1000), (5, 3, 16), (10**7, 10, 2**22 // 11), (10**6, 1500, 4 * 1501)]
 )
 def test_as_many_public_rows_as_private_ones_unless_too_few_or_too_many(n, sparsity, rows):
-    problem = Problem(n, 2000, sparsity, "logistic", Bounds(row=1.0))
+    problem = LinearProblem(n, 2000, Bounds(row=1.0), sparsity=sparsity, loss=LOGISTIC)
     assert DPSLKT().plan(problem, Budget(1.0, 1e-9)).settings["auxiliary_rows"] == rows
 
 
 def test_public_rows_that_would_not_fit_in_memory_are_not_drawn():
-    problem = Problem(1000, 50_000, 3, "logistic", Bounds(row=1.0))
+    problem = LinearProblem(1000, 50_000, Bounds(row=1.0), sparsity=3, loss=LOGISTIC)
     with pytest.raises(ValueError, match="give auxiliary"):
         DPSLKT(teacher="convex").plan(problem, Budget(1.0, 1e-9))
     given = DPSLKT(teacher="convex", auxiliary=sparse.csr_array((70, 50_000)))
@@ -108,7 +109,7 @@ def test_without_privacy_it_separates_classes(teacher):
 def test_on_the_paper_s_law_a_private_model_is_useful(n, epsilon, error):
     """Measured: .26 and .12 on average over ten and four data sets; the zero model has 1."""
     X, y, truth = dpsl_kt_law(n=n).draw(100)
-    problem = Problem(n, 1000, 10, "squared", Bounds(feature=1.0, target=(-8.0, 8.0)))
+    problem = LinearProblem(n, 1000, Bounds(feature=1.0, target=(-8.0, 8.0)), sparsity=10, loss=SQUARED)
     theta, _ = run(DPSLKT(), (X, y), problem, Budget(epsilon, 0.01))
     assert np.linalg.norm(theta[:1000] - truth) < error * np.linalg.norm(truth)
 
@@ -119,7 +120,7 @@ def test_for_unit_rows_the_convex_teacher_is_useful():
     X /= np.linalg.norm(X, axis=1)[:, None]
     truth = np.zeros(50)
     truth[:3] = [4.0, -4.0, 3.0]
-    problem = Problem(5000, 50, 3, "squared", Bounds(row=1.0, target=(-3.0, 3.0)))
+    problem = LinearProblem(5000, 50, Bounds(row=1.0, target=(-3.0, 3.0)), sparsity=3, loss=SQUARED)
     rows = X, X @ truth + 0.1 * rng.normal(size=5000)
     theta, _ = run(DPSLKT(teacher="convex"), rows, problem, Budget(2.0, 1e-6))
     assert np.linalg.norm(theta[:50] - truth) < 0.25 * np.linalg.norm(truth)
@@ -138,7 +139,7 @@ def test_the_l1_term_reaches_the_teacher():
 def test_the_published_rows_are_labelled_by_the_teacher_up_to_the_stated_noise(teacher):
     """Without noise a fresh least-squares fit to them is the model; targets lie around 7, and so do the labels."""
     X, y = some_rows()
-    problem = Problem(N, D, S, "squared", Bounds(feature=1.0, target=(4.0, 10.0)))
+    problem = LinearProblem(N, D, Bounds(feature=1.0, target=(4.0, 10.0)), sparsity=S, loss=SQUARED)
     theta, vault = run(DPSLKT(teacher), (X, y + 7), problem, Budget(math.inf, 1e-6))
     rows, labels = vault.published["auxiliary"]
     assert rows.shape == (N, D)
@@ -190,9 +191,9 @@ def test_given_rows_may_be_dense_or_sparse(teacher, form):
 @pytest.mark.parametrize("teacher", TEACHERS)
 def test_sparse_public_rows_stay_sparse(teacher):
     """Dense, the 2100 x 20000 matrix would take 336 MB."""
-    X = sparse.random_array((500, 20_000), density=1e-3, rng=np.random.default_rng(0), format="csr")
-    public = sparse.random_array((2100, 20_000), density=1e-3, rng=np.random.default_rng(1), format="csr")
-    problem = Problem(500, 20_000, 5, "logistic", Bounds(row=1.0))
+    X = sparse.random_array((500, 20_000), density=1e-3, random_state=np.random.default_rng(0), format="csr")
+    public = sparse.random_array((2100, 20_000), density=1e-3, random_state=np.random.default_rng(1), format="csr")
+    problem = LinearProblem(500, 20_000, Bounds(row=1.0), sparsity=5, loss=LOGISTIC)
     rows = X, (np.arange(500) % 2).astype(float)
     tracemalloc.start()
     theta, _ = run(DPSLKT(teacher, auxiliary=public), rows, problem, Budget(1.0, 1e-6))
@@ -216,9 +217,13 @@ def test_columns_are_drawn_independently_of_each_other():
 
 # sigma^2 = 8 m beta s gamma^2 log(2.5/delta) / (n epsilon lambda)^2, evaluated to 30 digits elsewhere:
 # problem, budget, hyper-parameters, sigma
-FIRST = Problem(801, 2, 1, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)))  # m = n, beta = 1/3, gamma = 1
-SECOND = Problem(800, 1000, 10, "squared", Bounds(feature=1.0, target=(-8.0, 8.0)))  # beta = 1/3, gamma = sqrt(10)
-THIRD = Problem(4000, 60, 50, "logistic", Bounds(feature=2.0))  # m = 500, beta = 4/3, gamma = 2
+FIRST = LinearProblem(
+    801, 2, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=1, loss=SQUARED
+)  # m = n, beta = 1/3, gamma = 1
+SECOND = LinearProblem(
+    800, 1000, Bounds(feature=1.0, target=(-8.0, 8.0)), sparsity=10, loss=SQUARED
+)  # beta = 1/3, gamma = sqrt(10)
+THIRD = LinearProblem(4000, 60, Bounds(feature=2.0), sparsity=50, loss=LOGISTIC)  # m = 500, beta = 4/3, gamma = 2
 PRINTED = [
     (FIRST, Budget(0.8, 0.01), {"ridge": 0.297}, 0.57062221207642023),
     (SECOND, Budget(2.0, 0.01), {"ridge": 0.1}, 6.78322742619755602),
@@ -284,7 +289,7 @@ def neighbours(n, d):
 
 def told_apart(algorithm, runs, n=801, d=4):
     """How often the support of the model names the data set it came from, of ``runs`` on each of two neighbours."""
-    problem = Problem(n, d, 1, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), intercept=False)
+    problem = LinearProblem(n, d, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=1, loss=SQUARED, intercept=False)
     plan, right = algorithm.plan(problem, Budget(0.8, 0.01)), 0
     for column, rows in enumerate(neighbours(n, d)):
         for seed in range(runs):

@@ -9,16 +9,17 @@ from scipy import sparse
 from sklearn.linear_model import Lasso
 
 from thresher import PrivacyWarning, SparseRegressor
-from thresher.accounting import zcdp_rho
 from thresher.algorithms import FrankWolfe
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.datasets import dpsl_kt_law
-from thresher.plan import Problem
-from thresher.polytopes import L1Ball, Polytope, Simplex
-from thresher.randomness import NoiseSource
-from thresher.releases import GumbelVertex, LaplaceVertex
+from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import GumbelVertex, LaplaceVertex
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import loss_named
+from thresher.vaults.polytopes import L1Ball, Polytope, Simplex
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
+from thresher_papers.datasets import dpsl_kt_law
 
 LOSSES = ["squared", "logistic"]
 N, D = 200, 6
@@ -27,7 +28,7 @@ OPEN = Budget(math.inf, 1e-6)
 
 def problem_of(loss="squared", intercept=False, n=N, d=D, sparsity=D, bounds=None):
     bounds = bounds or Bounds(feature=1.0, target=(-4.0, 4.0) if loss == "squared" else None)
-    return Problem(n, d, sparsity, loss, bounds, intercept)
+    return LinearProblem(n, d, bounds, sparsity=sparsity, loss=loss_named(loss), intercept=intercept)
 
 
 def some_rows(loss="squared"):
@@ -39,7 +40,7 @@ def some_rows(loss="squared"):
 
 def run(algorithm, problem, budget=OPEN, X=None, y=None, seed=0):
     plan = algorithm.plan(problem, budget)
-    own = some_rows(problem.loss)
+    own = some_rows(problem.loss.name)
     vault = CentralVault(own[0] if X is None else X, own[1] if y is None else y, plan, NoiseSource(seed))
     return algorithm.run(vault)
 

@@ -7,13 +7,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
-from thresher.clipping import Bounds
-from thresher.plan import Problem
+from thresher.privacy.bounds import Bounds
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
 
 
 def problem(d, s, intercept=True, outputs=1):
     loss = "logistic" if outputs == 1 else "multinomial"
-    return Problem(100, d, s, loss, Bounds(row=1.0), intercept, outputs)
+    return LinearProblem(
+        100, d, Bounds(row=1.0), sparsity=s, loss=loss_named(loss), intercept=intercept, outputs=outputs
+    )
 
 
 @given(theta=arrays(np.float64, 8, elements=st.floats(-10, 10)), s=st.integers(1, 7))

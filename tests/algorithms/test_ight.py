@@ -9,9 +9,10 @@ from scipy.special import expit
 
 from thresher import PrivacyWarning, SparseClassifier, SparseRegressor
 from thresher.algorithms import IGHT
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.vaults.losses import LOGISTIC
+from thresher.vaults.problem import LinearProblem
 
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
 
@@ -55,7 +56,7 @@ def test_with_a_step_it_is_the_textbook_iteration():
 
 
 def test_it_refuses_to_pretend_to_be_private():
-    problem = Problem(100, 10, 2, "logistic", Bounds(row=1.0))
+    problem = LinearProblem(100, 10, Bounds(row=1.0), sparsity=2, loss=LOGISTIC)
     with pytest.raises(ValueError, match="not private"):
         IGHT().plan(problem, Budget(5.0, 1e-6))
 

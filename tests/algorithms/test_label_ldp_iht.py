@@ -9,24 +9,31 @@ import pytest
 from scipy import sparse
 
 from thresher import LocalSparseClassifier, LocalSparseRegressor
-from thresher.accounting import gaussian_epsilon, gaussian_mu
 from thresher.algorithms import LDPIHT, LabelLasso, LabelLDPIHT
 from thresher.algorithms.hard_threshold import hard_threshold
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.datasets import ldp_law
-from thresher.experiments.local_model import relative_error
-from thresher.experiments.slopes import slope
-from thresher.plan import Problem
-from thresher.randomisers import Classes, Laplace, Piecewise
-from thresher.releases import ClassReport, GaussianReport, LaplaceReport, PiecewiseReport
+from thresher.privacy.accounting import gaussian_epsilon, gaussian_mu
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import ClassReport, GaussianReport, LaplaceReport, PiecewiseReport
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomisers import Classes, Laplace, Piecewise
+from thresher_papers.datasets import ldp_law
+from thresher_papers.experiments.local_model import relative_error
+from thresher_papers.experiments.slopes import slope
 
 ALGORITHMS = [LabelLDPIHT, LabelLasso]
 
 
 def problem_of(loss="squared", outputs=1, low=-2.0, high=4.0):
-    return Problem(
-        1000, 20, 3, loss, Bounds(feature=1.0, target=(low, high) if loss == "squared" else None), True, outputs
+    return LinearProblem(
+        1000,
+        20,
+        Bounds(feature=1.0, target=(low, high) if loss == "squared" else None),
+        sparsity=3,
+        loss=loss_named(loss),
+        intercept=True,
+        outputs=outputs,
     )
 
 

@@ -9,14 +9,23 @@ from scipy.special import expit
 from thresher.algorithms.defaults import gradient_clip
 from thresher.algorithms.hard_threshold import noise_floor
 from thresher.algorithms.lazy_descent import NOISE_MARGIN, _Walk, descend_lazily
-from thresher.clipping import Bounds
-from thresher.plan import Problem
+from thresher.privacy.bounds import Bounds
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
 
 
 def problem(d=20, s=3, intercept=False, outputs=1, n=500, loss="logistic"):
     target = (-3.0, 3.0) if loss == "squared" else None
     loss = loss if outputs == 1 else "multinomial"
-    return Problem(n, d, s, loss, Bounds(feature=1.0, target=target), intercept, outputs)
+    return LinearProblem(
+        n,
+        d,
+        Bounds(feature=1.0, target=target),
+        sparsity=s,
+        loss=loss_named(loss),
+        intercept=intercept,
+        outputs=outputs,
+    )
 
 
 def lazily(gradient, facts, rounds, sd):

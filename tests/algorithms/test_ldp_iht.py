@@ -11,19 +11,20 @@ from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT
 from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.algorithms.ldp_iht import default_rounds, report_error
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.datasets import ldp_law
-from thresher.experiments.local_model import relative_error
-from thresher.experiments.slopes import slope
-from thresher.plan import Problem
-from thresher.randomisers import VECTOR_RANDOMISERS
-from thresher.releases import ExactRelease, HypercubeReport, SphereReport
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import ExactRelease, HypercubeReport, SphereReport
+from thresher.vaults.losses import SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomisers import VECTOR_RANDOMISERS
+from thresher_papers.datasets import ldp_law
+from thresher_papers.experiments.local_model import relative_error
+from thresher_papers.experiments.slopes import slope
 
 
 def problem_of(n=10_000, d=20, s=3, bounds=None, **facts):
     bounds = bounds or Bounds(feature=1.0, target=(-2.0, 2.0))
-    return Problem(n, d, s, "squared", bounds, **facts)
+    return LinearProblem(n, d, bounds, sparsity=s, loss=SQUARED, **facts)
 
 
 def plan_of(algorithm=None, epsilon=1.0, **facts):

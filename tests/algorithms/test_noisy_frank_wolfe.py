@@ -9,15 +9,16 @@ from scipy.optimize import minimize
 from sklearn.linear_model import Lasso
 
 from thresher import SparseRegressor
-from thresher.accounting import gaussian_mu
 from thresher.algorithms import NoisyFrankWolfe
 from thresher.algorithms.noisy_frank_wolfe import unit_width
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
-from thresher.polytopes import least_on_ball
-from thresher.randomness import NoiseSource
+from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import loss_named
+from thresher.vaults.polytopes import least_on_ball
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 LOSSES = ["squared", "logistic"]
 N, D = 200, 6
@@ -26,7 +27,7 @@ OPEN = Budget(math.inf, 1e-6)
 
 def problem_of(loss="squared", intercept=False, n=N, d=D, sparsity=None):
     bounds = Bounds(feature=1.0, target=(-4.0, 4.0) if loss == "squared" else None)
-    return Problem(n, d, sparsity or d, loss, bounds, intercept)
+    return LinearProblem(n, d, bounds, sparsity=sparsity or d, loss=loss_named(loss), intercept=intercept)
 
 
 def some_rows(loss="squared"):
@@ -37,7 +38,7 @@ def some_rows(loss="squared"):
 
 
 def vault_for(algorithm, problem, budget, seed=0):
-    return CentralVault(*some_rows(problem.loss), algorithm.plan(problem, budget), NoiseSource(seed))
+    return CentralVault(*some_rows(problem.loss.name), algorithm.plan(problem, budget), NoiseSource(seed))
 
 
 def run(algorithm, problem, budget=OPEN, seed=0):

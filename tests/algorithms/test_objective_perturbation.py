@@ -8,16 +8,19 @@ from sklearn.linear_model import LogisticRegression
 
 from thresher.algorithms import ObjectivePerturbation
 from thresher.algorithms.objective_perturbation import default_ridge
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault
-from thresher.vaults.perturbation import curvature_ratio
+from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.losses import LOGISTIC, SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 PROBLEMS = {
-    "logistic": Problem(400, 4, 4, "logistic", Bounds(row=1.0), intercept=False),
-    "squared": Problem(400, 4, 4, "squared", Bounds(feature=(0.1, 1.0, 2.0, 9.0), target=(-3.0, 3.0))),
+    "logistic": LinearProblem(400, 4, Bounds(row=1.0), sparsity=4, loss=LOGISTIC, intercept=False),
+    "squared": LinearProblem(
+        400, 4, Bounds(feature=(0.1, 1.0, 2.0, 9.0), target=(-3.0, 3.0)), sparsity=4, loss=SQUARED
+    ),
 }
 
 
@@ -42,7 +45,7 @@ def test_a_plan_takes_the_budget_whatever_ridge_is_asked_for(problem, adjacency,
 
 def test_the_curvature_never_takes_more_than_its_share_of_epsilon():
     """Erratum E-27: n lambda = .5 and epsilon=.5 as in the thesis, where the term 1 + 1/(4 n lambda) was left out."""
-    problem = Problem(500, 4, 4, "logistic", Bounds(row=1.0), intercept=False)
+    problem = LinearProblem(500, 4, Bounds(row=1.0), sparsity=4, loss=LOGISTIC, intercept=False)
     plan = ObjectivePerturbation(ridge=1e-3).plan(problem, Budget(0.5, 1e-3))
     assert math.log1p(1 / (4 * 500 * 1e-3)) == pytest.approx(0.405, abs=0.001)
     assert math.log1p(plan.releases[0].curvature_ratio) == pytest.approx(0.4 * 0.5)

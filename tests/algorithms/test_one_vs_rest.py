@@ -9,12 +9,14 @@ import pytest
 
 from thresher import SparseClassifier
 from thresher.algorithms import DPIGHT, REGISTRY, FrankWolfe, OneVsRest, Pursuit, TwoStage, resolve
-from thresher.budget import Budget, BudgetExceeded
-from thresher.clipping import Bounds
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient, GaussianMoments, GumbelQuantile
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianGradient, GaussianMoments, GumbelQuantile
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import LOGISTIC, SQUARED, loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
 
@@ -25,7 +27,15 @@ N, D, K = 400, 8, 3
 
 def problem_of(outputs=K, n=N, d=D, s=2, intercept=True, **bounds):
     loss = "logistic" if outputs == 1 else "multinomial"
-    return Problem(n, d, s, loss, Bounds(**(bounds or {"feature": 1.0})), intercept, outputs)
+    return LinearProblem(
+        n,
+        d,
+        Bounds(**(bounds or {"feature": 1.0})),
+        sparsity=s,
+        loss=loss_named(loss),
+        intercept=intercept,
+        outputs=outputs,
+    )
 
 
 def some_rows(outputs=K, n=N, d=D, seed=0):
@@ -56,7 +66,7 @@ def test_every_class_has_more_than_its_part_by_basic_composition(name):
     """K plans of epsilon/K and delta/K always fit; composed by the accountant they leave room."""
     problem, budget = problem_of(10), Budget(1.0, 1e-6)
     part = OneVsRest(REGISTRY[name]())._part(problem, budget)
-    basic = REGISTRY[name]().plan(replace(problem, loss="logistic", outputs=1), Budget(0.1, 1e-7))
+    basic = REGISTRY[name]().plan(replace(problem, loss=LOGISTIC, outputs=1), Budget(0.1, 1e-7))
     assert part.epsilon > basic.epsilon
     assert part.budget.epsilon < 1.0
 
@@ -174,7 +184,7 @@ def test_a_printed_fit_of_many_classes_guarantees_what_it_costs_or_nothing():
 def a_vault(release, times=K, adjacency="replace-one", **facts):
     """A vault whose meter allows ``times`` answers, and the plan of one class with one answer."""
     problem, budget = problem_of(**facts), Budget(math.inf, 1e-6, adjacency)
-    part = Plan("test", replace(problem, loss="logistic", outputs=1), budget, (release,))
+    part = Plan("test", replace(problem, loss=LOGISTIC, outputs=1), budget, (release,))
     return CentralVault(*some_rows(), Plan("test", problem, budget, (release,) * times), NoiseSource(0)), part
 
 
@@ -247,7 +257,7 @@ def test_the_target_of_a_view_is_whether_it_is_that_class(k):
         lambda part: replace(part, problem=replace(part.problem, n=10 * N)),
         lambda part: replace(part, problem=replace(part.problem, bounds=Bounds(feature=0.1))),
         lambda part: replace(part, problem=replace(part.problem, intercept=False)),
-        lambda part: replace(part, problem=replace(part.problem, loss="squared", bounds=Bounds(1.0, target=(-1, 1)))),
+        lambda part: replace(part, problem=replace(part.problem, loss=SQUARED, bounds=Bounds(1.0, target=(-1, 1)))),
         lambda part: replace(part, budget=replace(part.budget, adjacency="add-remove")),
     ],
     ids=["rows", "bounds", "intercept", "loss", "adjacency"],

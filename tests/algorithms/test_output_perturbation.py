@@ -9,16 +9,18 @@ from sklearn.linear_model import Ridge
 
 from thresher import PrivacyWarning, SparseRegressor
 from thresher.algorithms import OutputPerturbation
-from thresher.budget import Budget
-from thresher.clipping import Bounds, gradient_sensitivity
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import LOGISTIC, SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 NOISES = ["gaussian", "l2-laplace"]
 PROBLEMS = {
-    "squared": Problem(500, 40, 3, "squared", Bounds(feature=1.0, target=(-3.0, 3.0))),
-    "logistic": Problem(500, 40, 3, "logistic", Bounds(row=1.0)),
+    "squared": LinearProblem(500, 40, Bounds(feature=1.0, target=(-3.0, 3.0)), sparsity=3, loss=SQUARED),
+    "logistic": LinearProblem(500, 40, Bounds(row=1.0), sparsity=3, loss=LOGISTIC),
 }
 
 
@@ -74,7 +76,10 @@ def test_the_default_ridge_follows_from_public_facts_alone(noise):
 @pytest.mark.parametrize("noise", NOISES)
 def test_it_is_the_thresholded_minimiser_plus_noise_of_the_stated_law(noise):
     """The same noise source gives the noise away; clip and ridge are such that the minimiser is the plain ridge one."""
-    (X, y), problem = some_rows(), Problem(500, 40, 3, "squared", Bounds(feature=1.0, target=(-3.0, 3.0)), False)
+    (X, y), problem = (
+        some_rows(),
+        LinearProblem(500, 40, Bounds(feature=1.0, target=(-3.0, 3.0)), sparsity=3, loss=SQUARED, intercept=False),
+    )
     algorithm = OutputPerturbation(ridge=0.5, clip=40.0, noise=noise)
     plan = algorithm.plan(problem, Budget(50.0, 1e-6))
     vault = CentralVault(X, y, plan, NoiseSource(7))

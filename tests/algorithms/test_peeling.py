@@ -7,14 +7,15 @@ import pytest
 from scipy import sparse
 
 from thresher import SparseClassifier, SparseRegressor
-from thresher.accounting import zcdp_rho
 from thresher.algorithms import Peeling
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianRestrictedGradient, GumbelSelection
+from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import GaussianRestrictedGradient, GumbelSelection
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 LOSSES = ["squared", "logistic"]
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
@@ -25,7 +26,7 @@ PER_COLUMN = (0.5, 1.0, 2.0, 1.0, 3.0, 0.7)
 
 def problem_of(loss="squared", n=400, d=6, s=2, intercept=True, **bounds):
     bounds = Bounds(**(bounds or {"feature": 1.0}), target=(-3.0, 5.0) if loss == "squared" else None)
-    return Problem(n, d, s, loss, bounds, intercept)
+    return LinearProblem(n, d, bounds, sparsity=s, loss=loss_named(loss), intercept=intercept)
 
 
 def some_rows(loss="squared", n=400, d=6, seed=0):
@@ -167,7 +168,7 @@ def test_every_round_picks_s_columns_then_asks_about_those_and_the_intercept(los
     monkeypatch.setattr(CentralVault, "restricted_gradient", watched)
     problem = problem_of(loss, intercept=intercept, **bounds)
     theta, vault = run(Peeling(5), problem, *some_rows(loss), budget=BUDGETS[1])
-    questions = [answer.release.question for answer in vault.answers]
+    questions = [answer.release.question.name for answer in vault.answers]
     assert questions == ["selection", "restricted gradient"] * 5
     for support in supports:
         assert len(support) == len(set(support.tolist())) == 2 + intercept

@@ -7,16 +7,23 @@ import numpy as np
 import pytest
 
 from thresher import SparseClassifier, SparseRegressor
-from thresher.accounting import zcdp_rho
 from thresher.algorithms import Peeling, Pursuit
 from thresher.algorithms.curvature import GramCurvature, MomentCurvature
 from thresher.algorithms.pursuit import LEVELS, default_stages, quantile_rho, worth_a_gram
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGram, GaussianMoments, GaussianRestrictedGradient, GumbelQuantile, GumbelSelection
+from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import (
+    GaussianGram,
+    GaussianMoments,
+    GaussianRestrictedGradient,
+    GumbelQuantile,
+    GumbelSelection,
+)
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")  # the papers' delta of 0.01 is too large
 
@@ -25,7 +32,14 @@ LOSSES = ["squared", "logistic"]
 
 def problem_of(loss="squared", n=1000, d=50, s=5, intercept=True, **bounds):
     target = (-3.0, 3.0) if loss == "squared" else None
-    return Problem(n, d, s, loss, Bounds(target=target, **(bounds or {"feature": 1.0})), intercept)
+    return LinearProblem(
+        n,
+        d,
+        Bounds(target=target, **(bounds or {"feature": 1.0})),
+        sparsity=s,
+        loss=loss_named(loss),
+        intercept=intercept,
+    )
 
 
 def of_kind(plan, kind):
@@ -314,7 +328,9 @@ def test_the_intercept_of_a_classifier_starts_from_the_share_of_ones(ones):
     """No column says anything: what is left is log-odds, read off the noisy share."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (20_000, 10)), rng.random(20_000) < ones
-    model = SparseClassifier(1, epsilon=1.0, feature_bound=1.0, algorithm="pursuit", random_state=0).fit(X, y)
+    model = SparseClassifier(
+        1, epsilon=1.0, feature_bound=1.0, algorithm="pursuit", random_state=0, hardened=False
+    ).fit(X, y)
     assert model.predict_proba(X)[:, 1].mean() == pytest.approx(ones, abs=0.03)
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from thresher.algorithms import DPLSSGD, DPSGD, DPAdam, DPLSAdam
 from thresher.algorithms.smoothing import smoothed, spectral_means
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.vaults.losses import LOGISTIC
+from thresher.vaults.problem import LinearProblem
 
 SIGMAS = [0.5, 1.0, 3.0, 100.0]
 
@@ -68,7 +69,7 @@ def test_the_thesis_demonstration_of_smoothing_removes_noise_from_a_sine():
 @pytest.mark.parametrize("sigma", [0.0, 1.0, 50.0])
 def test_smoothing_changes_no_privacy_number(plain, smooth, sigma):
     """Erratum E-21: neither more nor less private; same releases, same price, to the last bit."""
-    problem = Problem(5000, 30, 30, "logistic", Bounds(row=1.0))
+    problem = LinearProblem(5000, 30, Bounds(row=1.0), sparsity=30, loss=LOGISTIC)
     budget = Budget(0.3, 1e-5)
     one, other = plain().plan(problem, budget), smooth(smoothing=sigma).plan(problem, budget)
     assert one.releases == other.releases

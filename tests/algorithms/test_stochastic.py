@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from thresher import ERMClassifier
-from thresher.algorithms import DPGD, DPLSSGD, DPSGD, DPSRM, ERM, LSSGD, RRPSGD, SGD, STORM, DPAdam, DPLSAdam
+from thresher import DenseClassifier
+from thresher.algorithms import DENSE, DPGD, DPLSSGD, DPSGD, DPSRM, LSSGD, RRPSGD, SGD, STORM, DPAdam, DPLSAdam
 from thresher.algorithms.smoothing import smoothed
-from thresher.budget import Budget
-from thresher.clipping import Bounds, momentum_clip
-from thresher.penalties import Penalty
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient, SampledGradient, SampledMomentum
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import GaussianGradient, SampledGradient, SampledMomentum
+from thresher.privacy.sensitivity import momentum_clip
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import LOGISTIC
+from thresher.vaults.penalties import Penalty
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 N, D = 400, 6
 BUDGET = Budget(1.0, 1e-5)
@@ -33,7 +35,7 @@ ids = pytest.mark.parametrize("algorithm", STEPWISE, ids=lambda algorithm: algor
 
 
 def problem_of(**facts):
-    return Problem(**{"n": N, "d": D, "sparsity": D, "loss": "logistic", "bounds": Bounds(row=2.0), **facts})
+    return LinearProblem(**{"n": N, "d": D, "sparsity": D, "loss": LOGISTIC, "bounds": Bounds(row=2.0), **facts})
 
 
 def some_rows(n=N, seed=0):
@@ -248,7 +250,7 @@ def test_baselines_without_privacy_refuse_a_finite_epsilon_and_neither_clip_nor_
 @pytest.mark.parametrize("name", ["storm", "sgd"])
 def test_baselines_without_privacy_reach_the_minimum(name):
     X, y = some_rows(5000)
-    model = ERMClassifier(math.inf, algorithm=name, row_bound=3.0, penalty=1e-3, random_state=0).fit(X, y)
+    model = DenseClassifier(math.inf, algorithm=name, row_bound=3.0, penalty=1e-3, random_state=0).fit(X, y)
     from sklearn.linear_model import LogisticRegression
 
     best = LogisticRegression(C=1 / (1e-3 * len(y))).fit(X, y)
@@ -290,12 +292,12 @@ def test_impossible_hyperparameters_are_refused(make, message):
 
 
 @pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
-@pytest.mark.parametrize("name", [name for name, kind in ERM.items() if getattr(kind, "private", True)])
+@pytest.mark.parametrize("name", [name for name, kind in DENSE.items() if getattr(kind, "private", True)])
 def test_every_private_method_learns(name):
     """20,000 easy rows at epsilon 1: within 3 points of the best linear rule's accuracy, with three seeds."""
     X, y = some_rows(20_000)
     best = np.mean((X @ [4.0, -4.0, 2.0, 0.0, 0.0, 1.0] > 0) == y)
     algorithm = RRPSGD(passes=0.5, output="average") if name == "rrpsgd" else name
     for seed in range(3):
-        model = ERMClassifier(1.0, 1e-6, algorithm=algorithm, row_bound=2.5, random_state=seed).fit(X, y)
+        model = DenseClassifier(1.0, 1e-6, algorithm=algorithm, row_bound=2.5, random_state=seed).fit(X, y)
         assert model.score(X, y) > best - 0.03

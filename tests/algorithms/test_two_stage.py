@@ -8,21 +8,24 @@ import pytest
 from scipy import sparse
 
 from thresher import SparseClassifier, SparseRegressor
-from thresher.accounting import zcdp_rho
 from thresher.algorithms import TwoStage
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.datasets import dpsl_kt_law
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GumbelSelection, GumbelVotes, PerturbedMinimiser
+from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import GumbelSelection, GumbelVotes, PerturbedMinimiser
 from thresher.vaults import CentralVault
-from thresher.vaults.perturbation import curvature_ratio
+from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.losses import LOGISTIC, SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
+from thresher_papers.datasets import dpsl_kt_law
 
 PROBLEMS = {
-    "squared": Problem(500, 40, 3, "squared", Bounds(feature=1.0, target=(-3.0, 3.0))),
-    "logistic": Problem(500, 40, 3, "logistic", Bounds(row=1.0)),
-    "columns": Problem(500, 3, 2, "squared", Bounds(feature=(0.01, 1.0, 30.0), target=(-3.0, 3.0)), False),
+    "squared": LinearProblem(500, 40, Bounds(feature=1.0, target=(-3.0, 3.0)), sparsity=3, loss=SQUARED),
+    "logistic": LinearProblem(500, 40, Bounds(row=1.0), sparsity=3, loss=LOGISTIC),
+    "columns": LinearProblem(
+        500, 3, Bounds(feature=(0.01, 1.0, 30.0), target=(-3.0, 3.0)), sparsity=2, loss=SQUARED, intercept=False
+    ),
 }
 STAGES = ["marginal", "votes"]
 
@@ -72,7 +75,9 @@ def test_a_larger_budget_buys_less_noise_and_less_ridge(problem):
 def test_the_default_ridge_falls_with_the_number_of_rows_until_it_is_negligible():
     problem = PROBLEMS["squared"]
     ridges = [
-        TwoStage().plan(Problem(n, 40, 3, "squared", problem.bounds), Budget(1.0, 1e-6)).settings["ridge"]
+        TwoStage()
+        .plan(LinearProblem(n, 40, problem.bounds, sparsity=3, loss=SQUARED), Budget(1.0, 1e-6))
+        .settings["ridge"]
         for n in (500, 1000, 10**7, 10**8)
     ]
     assert ridges[1] == pytest.approx(ridges[0] / 2, rel=1e-9)
@@ -126,7 +131,7 @@ def test_without_privacy_it_finds_the_right_columns(stage_one):
 def error(epsilon, n, seed, algorithm):
     law = dpsl_kt_law(n, 200, 5)
     X, y, theta = law.draw(seed)
-    problem = Problem(n, 200, 5, "squared", Bounds(feature=1.0, target=(-8.0, 8.0)))
+    problem = LinearProblem(n, 200, Bounds(feature=1.0, target=(-8.0, 8.0)), sparsity=5, loss=SQUARED)
     plan = algorithm.plan(problem, Budget(epsilon, 1e-6))
     found = algorithm.run(CentralVault(X, y, plan, NoiseSource(seed)))
     return np.linalg.norm(found[:200] - theta) / np.linalg.norm(theta)
@@ -161,7 +166,9 @@ def test_columns_of_any_scale_are_fitted_alike():
     scales = np.geomspace(1e-2, 1e2, 10)
     margins = []
     for scale in (np.ones(10), scales):
-        problem = Problem(2000, 10, 3, "squared", Bounds(feature=tuple(scale), target=(-3.0, 3.0)), False)
+        problem = LinearProblem(
+            2000, 10, Bounds(feature=tuple(scale), target=(-3.0, 3.0)), sparsity=3, loss=SQUARED, intercept=False
+        )
         plan = TwoStage().plan(problem, Budget(4.0, 1e-6))
         margins.append(X * scale @ TwoStage().run(CentralVault(X * scale, y, plan, NoiseSource(1))))
     np.testing.assert_allclose(*margins, atol=1e-6)
@@ -178,9 +185,9 @@ def test_an_intercept_is_found():
 def test_many_sparse_columns_stay_sparse():
     """As dense arrays the blocks alone would take 5 GB."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((1000, 600_000), density=3e-5, rng=rng, format="lil")
+    X = sparse.random_array((1000, 600_000), density=3e-5, random_state=rng, format="lil")
     X[:, 7] = rng.uniform(-1, 1, (1000, 1))
-    problem = Problem(1000, 600_000, 1, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)))
+    problem = LinearProblem(1000, 600_000, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=1, loss=SQUARED)
     y = np.asarray(X[:, [7]].todense()).ravel()
     algorithm = TwoStage("votes", blocks=5)
     plan = algorithm.plan(problem, Budget(math.inf, 1e-6))

@@ -46,16 +46,18 @@ def test_an_overfitted_model_tells_more_about_its_members(estimator, d, least):
 
 @pytest.mark.parametrize("attack", ["loss", "gradient"])
 def test_a_private_model_does_not(attack):
-    """False alarms: 1/200 for the interval; the bounds are far away."""
+    """False alarms: 1/200 for the interval; the rates may be five standard errors beside what the guarantee allows.
+
+    Predictive values are not compared: at a threshold that flags few, one without a false alarm is 1 by chance.
+    """
     X, y = rows(800, 10)
     private = SparseRegressor(5, epsilon=1.0, feature_bound=1.0, target_bound=8.0, algorithm="dp-ight")
     result = attribute(private, X, y, 0, attack=attack, random_state=1)
     assert result.advantage_interval[0] <= 0
     assert result.advantage < result.advantage_bound
-    assert all(
-        value is None or value <= bound
-        for value, bound in zip(result.predictive_values_members, result.predictive_value_bounds, strict=True)
-    )
+    of_members, of_others = np.array(result.rates_members), np.array(result.rates_non_members)
+    assert np.all(of_members <= np.e * of_others + 0.02)
+    assert np.all(of_others <= np.e * of_members + 0.02)
 
 
 class Blabbing(RegressorMixin, BaseEstimator):
@@ -142,7 +144,7 @@ class Moments(RegressorMixin, BaseEstimator):
 
 def test_sparse_rows_are_never_made_dense():
     """300 x 100 000 cells are 240 MB; the models' coefficients are 4 x 0.8."""
-    X = sparse.random_array((300, 100_000), density=1e-4, rng=np.random.default_rng(0), format="lil")
+    X = sparse.random_array((300, 100_000), density=1e-4, random_state=np.random.default_rng(0), format="lil")
     X[:, 5] = np.tile([0.0, 1.0], 150)
     y = np.random.default_rng(1).normal(size=300)
     X = X.tocsr()

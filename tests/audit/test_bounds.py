@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from thresher.accounting import gaussian_delta
 from thresher.audit.bounds import (
     epsilon_lower,
     gaussian_epsilon_lower,
@@ -17,6 +16,7 @@ from thresher.audit.bounds import (
     one_run_p_value,
     proportion_lower,
 )
+from thresher.privacy.accounting import gaussian_delta
 
 EPSILONS = [0.05, 0.5, 1.0, 2.5]
 CONFIDENCES = [0.5, 0.9, 0.99]

@@ -24,12 +24,12 @@ from thresher.audit.broken import (
 )
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import Witness, witness_of
-from thresher.budget import Budget
-from thresher.plan import Plan
-from thresher.randomisers import Gaussian, Laplace, Piecewise
-from thresher.randomness import NoiseSource
-from thresher.releases import ExactRelease
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import ExactRelease
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault
+from thresher.vaults.randomisers import Gaussian, Laplace, Piecewise
+from thresher.vaults.randomness import NoiseSource
 
 CHOICES = ["selection", "votes", "quantile", "vertex", "step-length"]
 NUMBERS = ["gradient", "restricted-gradient", "moments", "gram", "minimiser", "pure-minimiser", "labels"]

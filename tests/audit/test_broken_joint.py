@@ -17,9 +17,9 @@ from thresher.audit.joint_witness import Consortium
 from thresher.audit.local_witness import IMPOSSIBLE
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import witness_of
-from thresher.budget import Budget
-from thresher.dithered import DitheredBinomial
-from thresher.randomness import NoiseSource
+from thresher.privacy.budget import Budget
+from thresher.privacy.laws.dithered_binomial import DitheredBinomial
+from thresher.vaults.randomness import NoiseSource
 
 LAW = QUESTIONS["joint-gradient"].probe.release.law
 

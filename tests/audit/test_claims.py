@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thresher.audit import Claim
-from thresher.budget import Budget
+from thresher.privacy.budget import Budget
 
 
 def test_a_claim_comes_from_a_budget_a_pair_a_number_or_a_claim():

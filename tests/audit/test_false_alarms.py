@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.accounting import gaussian_epsilon, gaussian_mu
 from thresher.algorithms import DPIGHT
 from thresher.audit import Claim, Pair, Suspect, audit, one_run, pairs
 from thresher.audit.bounds import mu_lower, one_run_epsilon_lower
 from thresher.audit.questions import QUESTIONS, Probe
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import ClassReport, GaussianGradient, GumbelSelection
+from thresher.privacy.accounting import gaussian_epsilon, gaussian_mu
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import ClassReport, GaussianGradient, GumbelSelection
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 CONFIDENCE, AUDITS = 0.9, 50
 ONE = np.zeros((1, 1))
@@ -36,7 +37,7 @@ def first_value(outcome):
 class HalfNoise(NoiseSource):
     """Half of the noise that is paid for."""
 
-    def gaussian(self, value, sensitivity, multiplier, error=0.0):
+    def gaussian(self, value, sensitivity, multiplier, error=0.0, touched=None):
         return super().gaussian(value, sensitivity, multiplier / 2, error)
 
     def gumbel_top(self, scores, picks, sensitivity, multiplier, error=0.0):
@@ -261,7 +262,9 @@ def told_canaries(epsilon):
 
 def one_run_flags(epsilon, audits, start):
     count = 60
-    problem = Problem(count, count, count, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), intercept=False)
+    problem = LinearProblem(
+        count, count, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=count, loss=SQUARED, intercept=False
+    )
     canaries = (np.eye(count), np.ones(count))
     return sum(
         one_run(

@@ -10,13 +10,14 @@ from scipy import sparse, stats
 from sklearn.linear_model import LinearRegression
 
 from thresher import SparseRegressor
-from thresher.accounting import gaussian_epsilon
 from thresher.algorithms import DPIGHT, OutputPerturbation, Peeling, TwoStage
 from thresher.audit import AuditResult, Claim, Event, Pair, Suspect, audit, game, pairs
 from thresher.audit.bounds import epsilon_lower, mu_lower
 from thresher.audit.broken import QuietNoise
 from thresher.audit.questions import QUESTIONS
-from thresher.budget import Budget
+from thresher.privacy.accounting import gaussian_epsilon
+from thresher.privacy.budget import Budget
+from thresher.vaults.losses import MULTINOMIAL, loss_named
 
 ONE = np.zeros((1, 1))
 ENDS = Pair("ends", (ONE, np.array([-1.0])), (ONE, np.array([1.0])))
@@ -126,7 +127,7 @@ def test_values_that_are_not_finite_are_seen_too():
 
 
 def test_sparse_rows_are_played_with():
-    X = sparse.random_array((20, 5), density=0.3, rng=np.random.default_rng(0), format="csr")
+    X = sparse.random_array((20, 5), density=0.3, random_state=np.random.default_rng(0), format="csr")
     y = np.zeros(20)
     other = y.copy()
     other[3] = 1.0
@@ -165,7 +166,7 @@ def test_the_number_of_processes_changes_nothing():
 
 @pytest.mark.parametrize("loss", ["logistic", "multinomial"])
 def test_the_number_of_processes_changes_nothing_of_classes(loss):
-    pair = pairs.mirrored_row(loss, n=20)
+    pair = pairs.mirrored_row(loss_named(loss), n=20)
     results = [
         audit(DPIGHT(iterations=3), pair, claimed=(2.0, 1e-3), runs=500, random_state=5, n_jobs=n_jobs)
         for n_jobs in (1, 2)
@@ -474,7 +475,7 @@ def test_a_pure_claim_about_gaussian_noise_is_tested_by_counts():
 
 @pytest.mark.parametrize("algorithm", ["dp-ight", "peeling"])
 def test_three_classes_can_be_audited(algorithm):
-    result = audit(algorithm, pairs.mirrored_row("multinomial"), claimed=(8.0, 0.01), runs=200, random_state=0)
+    result = audit(algorithm, pairs.mirrored_row(MULTINOMIAL), claimed=(8.0, 0.01), runs=200, random_state=0)
     assert not result.violated
 
 

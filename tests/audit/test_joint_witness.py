@@ -16,12 +16,13 @@ from thresher.audit.joint_witness import Consortium, JointWitness, blocks_of, lo
 from thresher.audit.local_witness import IMPOSSIBLE
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import VAULTS, witness_of
-from thresher.budget import Adjacency, Budget
-from thresher.clipping import Bounds
-from thresher.dithered import DitheredBinomial
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 JOINT = ["joint-gradient", "joint-minimiser"]
 
@@ -74,7 +75,7 @@ def test_what_is_opened_lies_about_the_central_gradient(of):
     """The mean of 400 answers within 4.9 standard errors in each coordinate: false alarms with a fresh seed 4e-6."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (21, 4)), rng.uniform(-1, 1, 21)
-    problem = Problem(21, 4, 4, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), intercept=False)
+    problem = LinearProblem(21, 4, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=4, loss=SQUARED, intercept=False)
     plan = Jointly("test", DPGD(passes=400)).plan(problem, Budget(40.0, 0.1))
     (release,) = plan.releases
     with JointWitness(of(X), y, plan, NoiseSource(0)) as vault:
@@ -161,7 +162,9 @@ def test_guesses_are_right_as_often_as_their_losses_say(name):
 
 def test_canaries_of_parties_are_heard_in_one_run():
     """100 canaries among 500 columns. Without a party that listens nothing is right more often than by chance."""
-    problem = Problem(120, 500, 10, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), intercept=False)
+    problem = LinearProblem(
+        120, 500, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=10, loss=SQUARED, intercept=False
+    )
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (20, 500))
     suspect = Jointly("test", DPIGHT(iterations=2))

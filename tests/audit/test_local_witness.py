@@ -16,11 +16,12 @@ from thresher.audit.game import _hear_run, plan_of
 from thresher.audit.local_witness import IMPOSSIBLE, LabelWitness, LocalWitness
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import VAULTS, witness_of
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault
+from thresher.vaults.losses import LOGISTIC, MULTINOMIAL, SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 REPORTS = [name for name, question in QUESTIONS.items() if question.probe.trust in ("local", "labels")]
 PURE = [name for name in REPORTS if name != "gaussian-report"]
@@ -138,7 +139,7 @@ def some_people(n=12, d=4):
 @pytest.mark.parametrize(("algorithm", "kind"), [(LDPIHT(iterations=3), LocalWitness), (LabelLDPIHT(), LabelWitness)])
 def test_only_the_person_whose_record_is_another_counts(algorithm, kind):
     X, y = some_people()
-    problem = Problem(12, 4, 2, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)))
+    problem = LinearProblem(12, 4, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=2, loss=SQUARED)
     plan = algorithm.plan(problem, Budget(2.0, 0.0))
     with kind(X, y, plan, NoiseSource(0)) as live:
         algorithm.run(live)
@@ -155,7 +156,7 @@ def test_only_the_person_whose_record_is_another_counts(algorithm, kind):
 
 def test_everybody_reports_once_or_twice():
     X, y = some_people()
-    problem = Problem(12, 4, 2, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)))
+    problem = LinearProblem(12, 4, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=2, loss=SQUARED)
     plan = LDPIHT(iterations=3).plan(problem, Budget(2.0, 0.0))
     for vault, times in ((SimulatedVault, 1), (Twice, 2)):
         with witness_of(vault)(X, y, plan, NoiseSource(0)) as heard:
@@ -168,7 +169,7 @@ def test_everybody_reports_once_or_twice():
 
 def test_witnesses_answer_as_their_vault_does():
     X, y = some_people()
-    problem = Problem(12, 4, 2, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)))
+    problem = LinearProblem(12, 4, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=2, loss=SQUARED)
     for name, algorithm in LOCAL.items():
         plan = algorithm().plan(problem, Budget(2.0, 0.0))
         vault = VAULTS[plan.trust]
@@ -230,12 +231,12 @@ def test_a_pure_claim_is_planned_with_a_delta_of_zero():
     gaussian = plan_of(Suspect(LabelLDPIHT(noise="gaussian")), problem, Claim(1.0))
     assert 0 < gaussian.budget.delta < 1e-300  # it has no pure guarantee; counts will tell
     with pytest.raises(ValueError, match="noise='laplace' is for labels that are numbers"):
-        plan_of(Suspect(LabelLDPIHT(noise="laplace")), pairs.mirrored_row("logistic").problem, Claim(1.0))
+        plan_of(Suspect(LabelLDPIHT(noise="laplace")), pairs.mirrored_row(LOGISTIC).problem, Claim(1.0))
 
 
 def test_three_classes_are_reported_at_once():
     """Not one class against the rest, which would be three reports."""
-    pair = pairs.mirrored_row("multinomial", n=3)
+    pair = pairs.mirrored_row(MULTINOMIAL, n=3)
     result = audit(LabelLDPIHT(iterations=2), pair, claimed=2.0, runs=400, confidence=0.999, random_state=0)
     assert 0.5 < result.epsilon_lower <= 2.0  # true accuracy .79 of the guesses; below .5 with chance 1e-9
 
@@ -304,7 +305,7 @@ def test_one_run_hears_every_canary_by_itself(name):
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (100, 3))
-    problem = Problem(600, 3, 2, "squared", Bounds(feature=1, target=(-1, 1)), intercept=False)
+    problem = LinearProblem(600, 3, Bounds(feature=1, target=(-1, 1)), sparsity=2, loss=SQUARED, intercept=False)
     result = one_run(
         name, problem, X, X[:, 0], claimed=2.0, guesses=500, confidence=0.999, random_state=1,
     )  # fmt: skip
@@ -313,7 +314,7 @@ def test_one_run_hears_every_canary_by_itself(name):
 
 def test_one_run_catches_people_who_report_twice():
     """Two reports of epsilon 1.5 where one is claimed: .95 of 100 guesses would be right, .82 are allowed."""
-    problem = Problem(500, 3, 2, "squared", Bounds(feature=1, target=(-1, 1)), intercept=False)
+    problem = LinearProblem(500, 3, Bounds(feature=1, target=(-1, 1)), sparsity=2, loss=SQUARED, intercept=False)
     suspect = Suspect(LDPIHT(iterations=2, randomiser="duchi-l2", step=1e-3), vault=Twice)
     empty = (np.empty((0, 3)), np.empty(0))
     assert one_run(suspect, problem, *empty, claimed=1.5, guesses=100, random_state=1).violated

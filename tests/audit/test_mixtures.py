@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from thresher.audit.mixtures import mixture_of
-from thresher.releases import SampledGradient
+from thresher.privacy.releases import SampledGradient
 
 
 def release(sampling, batch=3, population=6):

@@ -8,15 +8,16 @@ import pytest
 from scipy import sparse, stats
 
 from thresher import SparseClassifier, SparseRegressor
-from thresher.accounting import gaussian_mu
 from thresher.algorithms import DPIGHT, FrankWolfe, OutputPerturbation
 from thresher.audit import Claim, Suspect, one_run
 from thresher.audit.bounds import one_run_epsilon_lower
 from thresher.audit.one_run import mirrored_targets, random_canaries
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
+from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 REAL, CANARIES, D = 20, 200, 400
 CLAIM = Claim(4.0, 1e-5)
@@ -25,7 +26,15 @@ QUICK = DPIGHT(iterations=2, step=0.001)
 
 def problem_of(loss="squared", *, n=REAL + CANARIES, d=D, target=(-1.0, 1.0), bounds=None, **facts):
     bounds = bounds or Bounds(feature=1.0, target=target if loss == "squared" else None)
-    return Problem(n, d, facts.pop("sparsity", d), loss, bounds, facts.pop("intercept", False), **facts)
+    return LinearProblem(
+        n,
+        d,
+        bounds,
+        sparsity=facts.pop("sparsity", d),
+        loss=loss_named(loss),
+        intercept=facts.pop("intercept", False),
+        **facts,
+    )
 
 
 def some_rows(loss="squared", seed=0):
@@ -310,7 +319,7 @@ def test_what_cannot_be_audited_in_one_run_is_refused_with_a_reason(arguments, m
 class Whisper(NoiseSource):
     """A hundredth of the noise that is paid for."""
 
-    def gaussian(self, value, sensitivity, multiplier, error=0.0):
+    def gaussian(self, value, sensitivity, multiplier, error=0.0, touched=None):
         return super().gaussian(value, sensitivity, 0.01 * multiplier, error)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from thresher.accounting import gaussian_delta
 from thresher.audit.rates import (
     ROC_POINTS,
     Guarantee,
@@ -23,6 +22,7 @@ from thresher.audit.rates import (
     t_interval,
     thinned_roc,
 )
+from thresher.privacy.accounting import gaussian_delta
 
 GRID = list(product([0.0, 0.1, 1.0, 4.0], [0.0, 1e-6, 0.05]))
 

@@ -57,12 +57,13 @@ from thresher.audit.game import _hear_run
 from thresher.audit.joint_witness import Consortium
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import Witness, log_chance_of_first, log_chance_of_top, vault_of, witness_of
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.plan import Problem
-from thresher.randomisers import VECTOR_RANDOMISERS
-from thresher.randomness import NoiseSource
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomisers import VECTOR_RANDOMISERS
+from thresher.vaults.randomness import NoiseSource
 
 PRIVATE = [name for name in REGISTRY if name != "ight"]
 LOSSES = ["squared", "logistic"]
@@ -140,7 +141,9 @@ def neighbour_of(rows, plan):
 
 def problem_of(loss, intercept=True):
     bounds = Bounds(feature=1.0, target=(-2.0, 2.0) if loss == "squared" else None)
-    return Problem(N, D, 2, loss, bounds, intercept, outputs=3 if loss == "multinomial" else 1)
+    return LinearProblem(
+        N, D, bounds, sparsity=2, loss=loss_named(loss), intercept=intercept, outputs=3 if loss == "multinomial" else 1
+    )
 
 
 def run(algorithm, plan, rows, noise, script=None, vault=None):
@@ -273,8 +276,8 @@ def test_a_script_gives_the_same_for_broken_vaults(name, broken):
 class LoudNoise(NoiseSource):
     """Adds twice the noise that is paid for: less to be seen, so never a reason for an alarm."""
 
-    def gaussian(self, value, sensitivity, multiplier, error=0.0):
-        return super().gaussian(value, sensitivity, 2 * multiplier, error)
+    def gaussian(self, value, sensitivity, multiplier, error=0.0, touched=None):
+        return super().gaussian(value, sensitivity, 2 * multiplier, error, touched)
 
     def gumbel_top(self, scores, picks, sensitivity, multiplier, error=0.0):
         return super().gumbel_top(scores, picks, sensitivity, 2 * multiplier, error)
@@ -381,11 +384,11 @@ def assert_at_chance(right, wrong):
     assert stats.binomtest(right, right + wrong).pvalue > 1e-5
 
 
-def assert_signs_at_chance(suspect, plan, pair, runs, seed):
-    """The sign of the score against the coin. Ties, of which there are not too many, are left out."""
+def assert_signs_at_chance(suspect, plan, pair, runs, seed, least=50):
+    """The sign of the score against the coin. Ties are left out; of what is not a tie there must be enough."""
     coins, scores = _hear_run(suspect, plan, pair, runs, seed)
     told = np.array(scores) != 0
-    assert told.sum() >= 0.5 * runs
+    assert told.sum() >= least
     guesses = (np.array(scores) > 0)[told] == (coins == 1)[told]
     assert_at_chance(int(guesses.sum()), int((~guesses).sum()))
 
@@ -394,9 +397,9 @@ def assert_signs_at_chance(suspect, plan, pair, runs, seed):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_answers_of_noise_alone_leave_the_attacker_at_chance(name, loss):
     """A score that knew the coin from elsewhere would show. False alarm rate with a fresh seed: 1e-5 for each."""
-    algorithm, pair = ALGORITHMS[name], pairs.mirrored_row(loss, n=30 if name in CENTRAL else 3, d=4)
+    algorithm, pair = ALGORITHMS[name], pairs.mirrored_row(loss_named(loss), n=30 if name in CENTRAL else 3, d=4)
     plan = algorithm.plan(pair.problem, Budget(4.0, 1e-3))
-    assert_signs_at_chance(Suspect(algorithm, vault=DEAF[plan.trust]), plan, pair, 60, 5)
+    assert_signs_at_chance(Suspect(algorithm, vault=DEAF[plan.trust]), plan, pair, 60, 5, least=30)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -408,7 +411,8 @@ def test_answers_of_noise_alone_to_one_question_leave_the_attacker_at_chance(nam
     question = QUESTIONS[name]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5, question.pair.adjacency))
     vault = DeafTexts if vault_of(plan) is TextVault else DEAF[question.probe.trust]
-    assert_signs_at_chance(Suspect(question.probe, vault=vault, noise=noise), plan, question.pair, 100, 11)
+    runs = 500 if name == "norm-quantile" else 100  # one row of a hundred differs: most levels are as likely for both
+    assert_signs_at_chance(Suspect(question.probe, vault=vault, noise=noise), plan, question.pair, runs, 11)
 
 
 def test_an_audit_of_answers_of_noise_alone_finds_nothing():
@@ -421,7 +425,7 @@ def test_an_audit_of_answers_of_noise_alone_finds_nothing():
 
 def two_loud_rows(loss="squared"):
     """Neighbours that the clip makes equal: a row far outside its bounds, and one twice as far."""
-    pair = pairs.mirrored_row(loss, n=30)
+    pair = pairs.mirrored_row(loss_named(loss), n=30)
     X, y = pair.second
     Z, z = X.copy(), y.copy()
     Z[0] *= 2

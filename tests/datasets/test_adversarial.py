@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from thresher.audit import pairs
-from thresher.datasets import fingerprints, support_flip_rows
+from thresher_papers.datasets import fingerprints, support_flip_rows
 
 
 def best_with_one_feature(X, y, ridge):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sklearn.datasets
 
-from thresher.datasets import attributes, levels, load
+from thresher_papers.datasets import attributes, levels, load
 
 ADULT = "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40"
 ADULT += ", United-States"

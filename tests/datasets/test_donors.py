@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from thresher.datasets import donors, load
+from thresher_papers.datasets import donors, load
 
 SHARES = [f"{name}{at}" for name, count in donors.SHARES.items() for at in range(1, count + 1)]
 COLUMNS = ["ODATEDW", "OSOURCE", *SHARES, *donors.COUNTS, *donors.DOLLARS, "CONTROLN", "TARGET_B", "TARGET_D"]

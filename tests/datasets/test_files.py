@@ -2,8 +2,8 @@
 
 import pytest
 
-from thresher.datasets import REAL_SETS, MissingDataError, load
-from thresher.datasets.files import LOADERS, Files
+from thresher_papers.datasets import REAL_SETS, MissingDataError, load
+from thresher_papers.datasets.files import LOADERS, Files
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".bz2"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from thresher.datasets.formats import arrays, cifar, idx, integers, lines, one_hot, svmlight, unit_rows
+from thresher_papers.datasets.formats import arrays, cifar, idx, integers, lines, one_hot, svmlight, unit_rows
 
 
 @pytest.mark.parametrize(("ending", "pack"), [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from thresher.datasets import load
+from thresher_papers.datasets import load
 
 
 @pytest.mark.parametrize(

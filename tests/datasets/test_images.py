@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sklearn.datasets
 
-from thresher.datasets import load
+from thresher_papers.datasets import load
 
 RNG = np.random.default_rng(0)
 

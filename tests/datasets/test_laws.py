@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from thresher.datasets import SparseLaw, dp_ight_law, dpsl_kt_law, ldp_law
+from thresher_papers.datasets import SparseLaw, dp_ight_law, dpsl_kt_law, ldp_law
 
 LAWS = [dp_ight_law, dpsl_kt_law, ldp_law]
 

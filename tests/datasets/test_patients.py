@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from thresher.datasets import halves, load
+from thresher_papers.datasets import halves, load
 
 
 def test_readmission_keeps_rows_of_a_patient_together(data_dir):

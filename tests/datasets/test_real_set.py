@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from thresher.datasets import RealSet, halves
+from thresher_papers.datasets import RealSet, halves
 
 
 def some_set(n, groups=None, kind=np.asarray):

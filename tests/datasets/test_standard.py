@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sklearn.datasets
 
-from thresher.datasets import load
+from thresher_papers.datasets import load
 
 
 def test_a9a_is_read_from_the_original_files(tmp_path):

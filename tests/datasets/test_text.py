@@ -8,7 +8,7 @@ import pytest
 import sklearn.datasets
 from scipy import sparse
 
-from thresher.datasets import load
+from thresher_papers.datasets import load
 
 TEXTS = ["imdb", "imdb_rating", "news20", "reuters", "rcv1_small"]
 

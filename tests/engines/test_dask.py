@@ -3,7 +3,6 @@
 import os
 import pickle
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -17,11 +16,13 @@ from distributed import Client, LocalCluster
 
 from thresher import SparseRegressor
 from thresher.algorithms import DPIGHT
-from thresher.clipping import Bounds, clip_rows
-from thresher.engines import dask as dask_engine
-from thresher.engines import engine_for
-from thresher.partitions import Collection, Partitions, Sealed, applied
+from thresher.data.dask.collections import Collection, Partitions, Sealed, applied
+from thresher.privacy.bounds import Bounds
 from thresher.vaults import CentralVault
+from thresher.vaults.clipping import clip_rows
+from thresher.vaults.engines import dask as dask_engine
+from thresher.vaults.engines import engine_for
+from waiting import eventually
 
 N, D = 41, 12
 BOUNDS = Bounds(feature=0.7, row=1.5)
@@ -98,6 +99,21 @@ def test_every_question_has_the_answer_of_the_engine_in_memory(rows, form, const
     agree(on_workers(rows, form, constant, client), in_memory(rows, form, constant))
 
 
+@pytest.mark.parametrize("wild", [1e-200, 1e300, 0.0], ids=str)
+def test_rows_have_the_bits_they_have_in_memory_whatever_lies_in_their_partition(rows, form, constant, client, wild):
+    """Row-locality (docs/guarantees.md): not even an ulp may depend on other rows, or on how they are shared out."""
+    expected, theta = in_memory(rows, form, constant), np.linspace(-1, 1, D + (constant > 0))
+    changed = rows.copy()
+    changed[3] = wild
+    engine, support = on_workers(changed, form, constant, client), np.array([0, 5, 7])
+    for found, alone in (
+        (engine.row_norms(), expected.row_norms()),
+        (engine.product(theta), expected.product(theta)),
+        (engine.columns(support, 1.7).row_norms(), expected.columns(support, 1.7).row_norms()),
+    ):
+        np.testing.assert_array_equal(np.delete(found, 3), np.delete(alone, 3))
+
+
 @pytest.mark.parametrize("support", [[3], [7, 0, 4], [-1]], ids=str)
 def test_columns_are_an_engine_over_those_columns(rows, form, constant, support, client):
     support, factors = np.array(support), 1 / (1.0 + np.arange(len(support)))
@@ -107,12 +123,12 @@ def test_columns_are_an_engine_over_those_columns(rows, form, constant, support,
 
 def keys_on(client, count):
     """The keys that workers hold, once they are ``count``: they are dropped some time after nobody wants them."""
-    for _ in range(100):
-        keys = {key for keys in client.has_what().values() for key in keys}
-        if len(keys) == count:
-            break
-        time.sleep(0.05)
-    return keys
+
+    def keys():
+        return {key for keys in client.has_what().values() for key in keys}
+
+    eventually(lambda: len(keys()) == count)
+    return keys()
 
 
 def test_blocks_and_the_latest_answers_stay_on_the_workers_while_they_are_wanted(rows, client):
@@ -163,7 +179,7 @@ def test_many_answers_are_fetched_a_few_at_a_time(rows, client, monkeypatch):
 
 
 def test_a_block_says_how_large_it_is_and_nothing_else(rows):
-    X = sparse.random_array((200, 300), density=0.3, rng=np.random.default_rng(0), format="csc")
+    X = sparse.random_array((200, 300), density=0.3, random_state=np.random.default_rng(0), format="csc")
     block = Sealed([engine_for(X, 0.0)])
     assert X.data.nbytes < sizeof(block) < 2 * X.data.nbytes  # and the row numbers
     assert rows.nbytes < sizeof(Sealed(rows)) < rows.nbytes + 500

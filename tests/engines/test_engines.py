@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 
 from thresher import SparseClassifier
-from thresher.clipping import Bounds, clip_rows
-from thresher.engines import engine_for
+from thresher.privacy.bounds import Bounds
+from thresher.vaults.clipping import clip_rows
+from thresher.vaults.engines import engine_for
 
 FORMS = {"dense": np.array, "csc": sparse.csc_array, "csr": sparse.csr_array, "coo": sparse.coo_array}
 NO_CLIP = Bounds(feature=1e6)
@@ -80,7 +81,7 @@ def test_columns_are_an_engine_over_those_columns(engine, matrix, support):
 
 def test_many_nonzeros_give_the_same_products_whatever_the_number_of_threads(monkeypatch):
     rng = np.random.default_rng(2)
-    X = sparse.random_array((2000, 1000), density=0.3, rng=rng, format="csc")
+    X = sparse.random_array((2000, 1000), density=0.3, random_state=rng, format="csc")
     r, answers = rng.normal(size=2000), []
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from thresher.clipping import Bounds, clip_rows, row_norms
-from thresher.engines import engine_for
+from thresher.privacy.bounds import Bounds
+from thresher.vaults.clipping import clip_rows, row_norms
+from thresher.vaults.engines import engine_for
 
 
 @pytest.mark.parametrize("bound", [1e-40, 3e-39, 1e-36, 1e-30, 1.0, 1e30])
@@ -22,7 +23,7 @@ def test_rows_in_single_precision_obey_the_smallest_bounds(form, bound):
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this system")
 def test_a_product_after_a_fork_ends(monkeypatch):
     """The child has none of the threads, and nobody would answer what it hands over to them."""
-    monkeypatch.setattr("thresher.engines.sparse.THREADS_FROM", 0)
+    monkeypatch.setattr("thresher.vaults.engines.sparse.SHARED_FROM", 0)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     engine = engine_for(sparse.csc_array(np.eye(30)), 0.0)
     engine.transposed_product(np.ones(30))
@@ -30,7 +31,7 @@ def test_a_product_after_a_fork_ends(monkeypatch):
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks while there are threads: that is the point
         child = multiprocessing.get_context("fork").Process(target=engine.transposed_product, args=(np.ones(30),))
         child.start()
-    child.join(60)
+    child.join(600)
     ended = child.exitcode == 0
     child.kill()
     assert ended

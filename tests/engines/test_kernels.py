@@ -9,9 +9,11 @@ import pytest
 from scipy import sparse
 
 from thresher import SparseClassifier, SparseRegressor
-from thresher.clipping import Bounds, clip_rows
-from thresher.engines import engine_for, kernels
-from thresher.engines import sparse as engine_module
+from thresher.privacy.bounds import Bounds
+from thresher.vaults import kernels
+from thresher.vaults.clipping import clip_rows
+from thresher.vaults.engines import engine_for
+from thresher.vaults.engines import sparse as engine_module
 
 LOOPS = kernels.compiled()
 compiled_only = pytest.mark.skipif(LOOPS is None, reason="the compiled loops could not be built here")
@@ -19,7 +21,7 @@ compiled_only = pytest.mark.skipif(LOOPS is None, reason="the compiled loops cou
 
 def rows_of(kind, n=300, d=40, seed=0):
     rng = np.random.default_rng(seed)
-    X = sparse.random_array((n, d), density=0.2, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    X = sparse.random_array((n, d), density=0.2, random_state=rng, format="csr", data_sampler=rng.standard_normal)
     return X.astype(kind)
 
 
@@ -32,8 +34,8 @@ def test_loops_and_scipy_agree_for_every_kind_of_number_and_index(monkeypatch, k
     X = rows_of(kind)
     if width > 2:
         monkeypatch.setattr(engine_module, "SHORT", 0)
-    if width > 4:
-        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    index = np.int64 if width > 4 else np.int32
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     rows = clip_rows(X, Bounds(row=100.0))
     ours = engine_for(rows.copy(), constant)
     assert ours._rows.dtype.itemsize == width

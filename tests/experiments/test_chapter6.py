@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from thresher.budget import PrivacyWarning
-from thresher.datasets import unit_rows
-from thresher.experiments import chapter6
-from thresher.experiments.chapter6 import CLIP, EPSILON, HANDED_OVER, METHODS, RIDGE, run
-from thresher.experiments.chapter6_sets import SETS, Rows
-from thresher.experiments.judge import Judge
+from thresher.privacy.budget import PrivacyWarning
+from thresher_papers.datasets import unit_rows
+from thresher_papers.experiments import chapter6
+from thresher_papers.experiments.chapter6 import CLIP, EPSILON, HANDED_OVER, METHODS, RIDGE, run
+from thresher_papers.experiments.chapter6_sets import SETS, Rows
+from thresher_papers.experiments.judge import Judge
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{PrivacyWarning.__module__}.{PrivacyWarning.__name__}")
 

@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 
 from thresher.algorithms import DPGD, ObjectivePerturbation, OutputPerturbation
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.experiments.crowd import Crowd
 from thresher.federated.parties import Party
 from thresher.federated.plans import for_the_smallest, joint
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import PerturbedMinimiser
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.releases import PerturbedMinimiser
+from thresher.vaults.losses import LOGISTIC, SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
+from thresher_papers.experiments.crowd import Crowd
 
 N, D = 60, 5
 PROBLEMS = {
-    "logistic": Problem(N, D, D, "logistic", Bounds(row=1.0), intercept=False),
-    "squared": Problem(N, D, D, "squared", Bounds(row=1.0, target=(-1.0, 1.0)), intercept=False),
+    "logistic": LinearProblem(N, D, Bounds(row=1.0), sparsity=D, loss=LOGISTIC, intercept=False),
+    "squared": LinearProblem(N, D, Bounds(row=1.0, target=(-1.0, 1.0)), sparsity=D, loss=SQUARED, intercept=False),
 }
 BUDGET = Budget(1.0, 1e-6)
 each_loss = pytest.mark.parametrize("loss", PROBLEMS)

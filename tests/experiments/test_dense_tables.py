@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from thresher.datasets import RealSet
-from thresher.experiments import dense_tables, x12, x13
-from thresher.experiments.dense_tables import EXACT, METHODS
-from thresher.experiments.experiment import Grid, Verdict
+from thresher_papers.datasets import RealSet
+from thresher_papers.experiments import dense_tables, thesis_table_4_2, thesis_table_4_3
+from thresher_papers.experiments.dense_tables import EXACT, METHODS
+from thresher_papers.experiments.experiment import Grid, Verdict
 
-EXPERIMENTS = [x12.EXPERIMENT, x13.EXPERIMENT]
+EXPERIMENTS = [thesis_table_4_2.EXPERIMENT, thesis_table_4_3.EXPERIMENT]
 
 
 @pytest.fixture

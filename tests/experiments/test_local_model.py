@@ -7,11 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from thresher.experiments import x09, x11
-from thresher.experiments.experiment import Chart, Grid, Verdict
-from thresher.experiments.local_model import EXACT, METHODS, run
+from thresher.report.charts import Chart
+from thresher_papers.experiments import ldp_appendix, ldp_figure_1
+from thresher_papers.experiments.experiment import Grid, Verdict
+from thresher_papers.experiments.local_model import EXACT, METHODS, run
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
+
+LABELS, RECORDS = ldp_figure_1.EXPERIMENT, ldp_appendix.EXPERIMENT
 
 
 def made_up(experiment, quick=True, **exponents):
@@ -51,14 +54,14 @@ def test_the_printed_noise_of_labels_costs_far_more_than_claimed():
 
 def test_flat_in_p_and_falling_elsewhere_is_what_x9_checks():
     good = {"n": -0.5, "epsilon": -1.0}
-    assert verdicts(x09.EXPERIMENT, made_up(x09.EXPERIMENT, **good)) == [True, True, True, False]
-    assert verdicts(x09.EXPERIMENT, made_up(x09.EXPERIMENT, **good, d=0.5)) == [False, True, True, False]
-    assert verdicts(x09.EXPERIMENT, made_up(x09.EXPERIMENT, n=0.5, epsilon=1.0)) == [True, False, False, False]
+    assert verdicts(LABELS, made_up(LABELS, **good)) == [True, True, True, False]
+    assert verdicts(LABELS, made_up(LABELS, **good, d=0.5)) == [False, True, True, False]
+    assert verdicts(LABELS, made_up(LABELS, n=0.5, epsilon=1.0)) == [True, False, False, False]
 
 
 def test_the_full_run_of_x9_adds_the_rates():
     """error^2 ~ 1/(n epsilon^2) and flat in p, as made up."""
-    parts = x09.EXPERIMENT.show(made_up(x09.EXPERIMENT, quick=False, n=-0.5, epsilon=-1.0))
+    parts = LABELS.show(made_up(LABELS, quick=False, n=-0.5, epsilon=-1.0))
     rates = next(part for part in parts if isinstance(part, Grid) and part.title.startswith("Exponents"))
     assert [row[0] for row in rates.rows[:2]] == ["n", "epsilon"]
     for _, claimed, measured in rates.rows[:2]:
@@ -69,14 +72,14 @@ def test_the_full_run_of_x9_adds_the_rates():
 @pytest.mark.parametrize("quick", [True, False])
 def test_x11_compares_exponents_with_the_papers_rate(quick):
     good = {"n": -0.5, "d": 0.5, "epsilon": -1.0}
-    assert all(verdicts(x11.EXPERIMENT, made_up(x11.EXPERIMENT, quick, **good)))
-    assert verdicts(x11.EXPERIMENT, made_up(x11.EXPERIMENT, quick, **{**good, "d": 0.1}))[1] is False
+    assert all(verdicts(RECORDS, made_up(RECORDS, quick, **good)))
+    assert verdicts(RECORDS, made_up(RECORDS, quick, **{**good, "d": 0.1}))[1] is False
 
 
 def test_every_table_has_every_method_at_every_point():
-    rows = made_up(x11.EXPERIMENT, n=-0.5, d=0.5, epsilon=-1.0)
-    grids = [part for part in x11.EXPERIMENT.show(rows) if isinstance(part, Grid) and "relative error" in part.title]
+    rows = made_up(RECORDS, n=-0.5, d=0.5, epsilon=-1.0)
+    grids = [part for part in RECORDS.show(rows) if isinstance(part, Grid) and "relative error" in part.title]
     assert len(grids) == 3
-    for grid, panel in zip(grids, x11.QUICK, strict=True):
+    for grid, panel in zip(grids, ldp_appendix.QUICK, strict=True):
         assert [row[0] for row in grid.rows] == list(METHODS["records"])
         assert len(grid.columns) == 1 + len(panel.values)

@@ -6,11 +6,12 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from thresher import experiments
-from thresher.cli import app
-from thresher.experiments import NAMES, find_experiments, reproduce
-from thresher.experiments.errata import ERRATA
-from thresher.experiments.experiment import Chart, Experiment, Grid, Note, Series, Verdict
+from thresher.cli.app import app
+from thresher.report.charts import Chart, Series
+from thresher_papers import command
+from thresher_papers.experiments import NAMES, find_experiments, reproduce
+from thresher_papers.experiments.errata import ERRATA
+from thresher_papers.experiments.experiment import Experiment, Grid, Note, Verdict
 
 pytest.importorskip("matplotlib")
 
@@ -126,7 +127,7 @@ def test_the_command_lists_runs_and_refuses(tmp_path, monkeypatch):
     listed = CliRunner().invoke(app, ["reproduce", "list"])
     assert listed.exit_code == 0
     assert "x5" in listed.stdout
-    monkeypatch.setattr(experiments, "find_experiments", lambda names: [experiment()])
+    monkeypatch.setattr(command, "find_experiments", lambda names: [experiment()])
     ran = CliRunner().invoke(app, ["reproduce", "x0", "--quick", "--jobs", "1", "--out", str(tmp_path / "new")])
     assert ran.exit_code == 0, ran.output
     assert "does not hold: the largest is 0" in ran.stdout

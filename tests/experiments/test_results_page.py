@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from thresher.experiments.experiment import Chart, Verdict
-from thresher.experiments.reproduce import outcomes_in
-from thresher.report.reproduction import markdown
+from thresher.report.charts import Chart
+from thresher_papers.experiments.experiment import Verdict
+from thresher_papers.experiments.reproduce import outcomes_in
+from thresher_papers.page import markdown
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 SYNTHETIC = {"x1", "x2", "x5", "x6"}

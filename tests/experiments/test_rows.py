@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from thresher.experiments.rows import Mean, curve, means, read_rows, values_of, write_rows
+from thresher_papers.experiments.rows import Mean, curve, means, read_rows, values_of, write_rows
 
 ROWS = [
     {"method": "a", "epsilon": 2.0, "seed": 0, "error": 1.0, "note": None, "ok": True},

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from thresher.experiments.experiment import Experiment, Verdict
-from thresher.experiments.runner import run_experiment
+from thresher_papers.experiments.experiment import Experiment, Verdict
+from thresher_papers.experiments.runner import run_experiment
 
 
 def counted(folder, seed, fail=False):
@@ -73,7 +73,7 @@ def test_a_cell_with_other_settings_is_another_cell(tmp_path):
 def test_an_edited_experiment_starts_anew(tmp_path, monkeypatch):
     log, kept = tmp_path / "log", tmp_path / "kept"
     source = tmp_path / "source.py"
-    monkeypatch.setattr("thresher.experiments.runner.inspect.getfile", lambda run: str(source))
+    monkeypatch.setattr("thresher_papers.experiments.runner.inspect.getfile", lambda run: str(source))
     for text in ("first", "first", "edited"):
         source.write_text(text)
         run_experiment(experiment(), cells(log, 0), kept, jobs=1)

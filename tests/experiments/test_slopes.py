@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from thresher.experiments.slopes import slope
+from thresher_papers.experiments.slopes import slope
 
 
 def errors_of(exponent, x, seed, replicates=30):

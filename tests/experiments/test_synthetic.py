@@ -5,13 +5,19 @@ from functools import cache
 
 import pytest
 
-from thresher.experiments import x01, x02, x05, x06
-from thresher.experiments.experiment import Chart, Grid, Verdict
-from thresher.experiments.synthetic import EXACT, PRIVATE, run
+from thresher.report.charts import Chart
+from thresher_papers.experiments import dp_ight_figure_1ab, dp_ight_figure_1cd, dpsl_kt_figure_2ab, dpsl_kt_figure_2cd
+from thresher_papers.experiments.experiment import Grid, Verdict
+from thresher_papers.experiments.synthetic import EXACT, PRIVATE, run
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
 
-FIGURES = [x01.EXPERIMENT, x02.EXPERIMENT, x05.EXPERIMENT, x06.EXPERIMENT]
+FIGURES = [
+    dp_ight_figure_1ab.EXPERIMENT,
+    dp_ight_figure_1cd.EXPERIMENT,
+    dpsl_kt_figure_2ab.EXPERIMENT,
+    dpsl_kt_figure_2cd.EXPERIMENT,
+]
 PRINTED = ("dp-ight (printed)", "dpsl-kt (printed)")
 
 
@@ -60,7 +66,7 @@ def test_quick_and_full_ask_for_both_sizes(experiment):
 
 
 def test_the_tables_hold_every_method_and_the_charts_every_line():
-    shown = x05.EXPERIMENT.show(rows_of("dpsl-kt", "squared"))
+    shown = dpsl_kt_figure_2ab.EXPERIMENT.show(rows_of("dpsl-kt", "squared"))
     sound, printed = [part for part in shown if isinstance(part, Grid)][:2]
     assert [row[0] for row in sound.rows] == [*PRIVATE, EXACT]
     assert [row[0] for row in printed.rows] == list(PRINTED)
@@ -88,6 +94,8 @@ def made_up(pursuit, other):
     [(0.2, 0.5, True, True), (0.6, 0.5, False, False), (0.3, 0.5, True, False), (0.24, 0.2, False, True)],
 )
 def test_verdicts_follow_the_rows(pursuit, other, best, close):
-    verdicts = [part for part in x05.EXPERIMENT.show(made_up(pursuit, other)) if isinstance(part, Verdict)]
+    verdicts = [
+        part for part in dpsl_kt_figure_2ab.EXPERIMENT.show(made_up(pursuit, other)) if isinstance(part, Verdict)
+    ]
     assert [verdict.holds for verdict in verdicts] == [best, close, close, True]  # printed noise costs what it claims
     assert verdicts[-1].errata

@@ -6,18 +6,24 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from thresher.datasets import RealSet
-from thresher.experiments import text, x03, x04, x07, x08
-from thresher.experiments.experiment import Chart, Grid, Verdict
+from thresher.report.charts import Chart
+from thresher_papers.datasets import RealSet
+from thresher_papers.experiments import dp_ight_table_2, dp_ight_table_3, dpsl_kt_table_2, dpsl_kt_table_3, text
+from thresher_papers.experiments.experiment import Grid, Verdict
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
 
-TABLES = [x03.EXPERIMENT, x04.EXPERIMENT, x07.EXPERIMENT, x08.EXPERIMENT]
+TABLES = [
+    dp_ight_table_2.EXPERIMENT,
+    dp_ight_table_3.EXPERIMENT,
+    dpsl_kt_table_2.EXPERIMENT,
+    dpsl_kt_table_3.EXPERIMENT,
+]
 
 
 def some_texts(name, regression):
     rng = np.random.default_rng(0)
-    X, X_test = (sparse.random_array((rows, 80), density=0.1, rng=rng, format="csr") for rows in (300, 100))
+    X, X_test = (sparse.random_array((rows, 80), density=0.1, random_state=rng, format="csr") for rows in (300, 100))
     theta = np.where(np.arange(80) < 10, 5.0, 0.0)
     y, y_test = ((2 * (part @ theta > 1.5) - 1) if not regression else part @ theta for part in (X, X_test))
     bounds = {"row_bound": 1.0, **({"target_bound": (0, 10)} if regression else {"classes": (-1, 1)})}
@@ -69,8 +75,8 @@ def test_a_stand_in_is_called_one_wherever_its_numbers_stand(experiment, small):
 def test_the_papers_own_set_is_taken_where_it_is_at_hand(monkeypatch):
     monkeypatch.setattr(text, "load", lambda name: some_texts(name, regression=False))
     text._rows.cache_clear()
-    assert {cell["data"] for cell in x08.EXPERIMENT.cells(True)} == {"rcv1"}
-    (chart,) = [p for p in x08.EXPERIMENT.show(rows_of(x08.EXPERIMENT)) if isinstance(p, Chart)]
+    assert {cell["data"] for cell in dpsl_kt_table_3.EXPERIMENT.cells(True)} == {"rcv1"}
+    (chart,) = [p for p in dpsl_kt_table_3.EXPERIMENT.show(rows_of(dpsl_kt_table_3.EXPERIMENT)) if isinstance(p, Chart)]
     assert "STANDS IN" not in chart.title
     text._rows.cache_clear()
 
@@ -89,7 +95,7 @@ def made_up(private):
 
 @pytest.mark.parametrize(("private", "holds"), [(0.185, True), (0.195, False)])
 def test_within_three_points_is_what_the_rows_say(private, holds):
-    near, printed = (part for part in x08.EXPERIMENT.show(made_up(private)) if isinstance(part, Verdict))
+    near, printed = (part for part in dpsl_kt_table_3.EXPERIMENT.show(made_up(private)) if isinstance(part, Verdict))
     assert near.holds is holds
     assert printed.holds is False
     assert "24 where 8 is claimed" in printed.text

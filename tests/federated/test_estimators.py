@@ -13,16 +13,16 @@ from sklearn.base import clone
 
 from thresher import load_model
 from thresher.algorithms import DPIGHT, Peeling
-from thresher.certificate import Certificate
 from thresher.federated import (
-    FederatedERMClassifier,
-    FederatedERMRegressor,
+    FederatedDenseClassifier,
+    FederatedDenseRegressor,
     FederatedSparseClassifier,
     FederatedSparseRegressor,
 )
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient
+from thresher.privacy.certificate import Certificate
+from thresher.privacy.releases import GaussianGradient
 from thresher.vaults import CentralVault
+from thresher.vaults.randomness import NoiseSource
 
 CUTS = [300, 1000]
 N, D = 3000, 30
@@ -80,10 +80,10 @@ def test_several_classes(rows):
 @pytest.mark.parametrize("algorithm", ["mpc-grad-p", "mpc-out-p", "local-grad-p", "local-out-p"])
 def test_dense_models_of_every_protocol(rows, algorithm):
     X, y, labels = rows
-    classes = FederatedERMClassifier(
+    classes = FederatedDenseClassifier(
         4.0, 1e-6, algorithm=algorithm, feature_bound=1.0, penalty=0.05, classes=[0, 1], random_state=0
     ).fit(split(X, labels))
-    numbers = FederatedERMRegressor(
+    numbers = FederatedDenseRegressor(
         4.0, 1e-6, algorithm=algorithm, feature_bound=1.0, penalty=0.05, target_bound=4.0, random_state=0
     ).fit(split(X, y))
     for model in (classes, numbers):
@@ -104,8 +104,9 @@ def test_real_back_ends_give_the_same_kind_of_model(rows, aggregation, package):
     assert set(model.support_) == {3, 7}
     certificate = model.certificate_
     assert certificate.verify()
-    assert (certificate.grade, certificate.epsilon) == ("proved", 8.0)
     noise = "skellam" if aggregation == "skellam" else "dithered binomial"
+    grade = "conditional" if noise == "skellam" else "proved"  # whose chances are computed in floating point
+    assert (certificate.grade, certificate.epsilon) == (grade, 8.0)
     assert certificate.releases[0]["noise"] == noise
     assert certificate.trust["model"].startswith("federated")
     assert "part" in certificate.randomness
@@ -120,7 +121,7 @@ def test_noise_that_nobody_knows_cannot_be_repeated(rows):
 def test_the_step_of_parties_with_noise_of_their_own_suits_that_noise(rows):
     X, _, labels = rows
     steps = [
-        FederatedERMClassifier(0.1, 1e-6, algorithm=algorithm, feature_bound=1.0, classes=[0, 1], random_state=0)
+        FederatedDenseClassifier(0.1, 1e-6, algorithm=algorithm, feature_bound=1.0, classes=[0, 1], random_state=0)
         .fit(split(X, labels))
         .plan_.settings["step"]
         for algorithm in ("mpc-grad-p", "local-grad-p")
@@ -236,7 +237,7 @@ def test_bad_settings_are_refused_before_rows_are_looked_at(rows, changes, messa
 @pytest.mark.parametrize("algorithm", ["noisy-frank-wolfe", "local-out-p", "rajkumar-agarwal"])
 def test_algorithms_for_two_classes_refuse_three(rows, algorithm):
     X, _, labels = rows
-    door = FederatedSparseClassifier if algorithm == "noisy-frank-wolfe" else FederatedERMClassifier
+    door = FederatedSparseClassifier if algorithm == "noisy-frank-wolfe" else FederatedDenseClassifier
     sparse_only = {"sparsity": 2} if door is FederatedSparseClassifier else {}
     model = door(epsilon=2.0, delta=1e-6, feature_bound=1.0, classes=[0, 1, 2], algorithm=algorithm, **sparse_only)
     with pytest.raises(ValueError, match=f"algorithm='{algorithm}' fits two classes, and there are 3"):

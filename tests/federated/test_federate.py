@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from multiprocessing import get_context
 
 import numpy as np
@@ -18,34 +17,33 @@ pytest.importorskip("cryptography")
 
 from attended import NAMES, attend, write_data, write_task
 from thresher import load_model
-from thresher.cli import app
+from thresher.cli.app import app
 from thresher.federated.journal import Journal
 from thresher.federated.parties import DataSets
 from thresher.federated.run import _rows
 from thresher.federated.seats import free_ports
 from thresher.federated.task import Task
 from thresher.federated.vault import GatheredVault, parties_of
-from thresher.randomness import NoiseSource
+from thresher.vaults.randomness import NoiseSource
+from waiting import MINUTES, eventually
 
 ROWS = (300, 200, 250)
-TIMEOUT = 6.0
-COMMAND = [sys.executable, "-c", "from thresher.cli import main; main()", "federate"]
+COMMAND = [sys.executable, "-c", "from thresher.cli.app import main; main()", "federate"]
 
 forked = get_context("forkserver")  # loads thresher once, and starts a party in milliseconds
 forked.set_forkserver_preload(["attended"])
 
 
-def start(task, data, folder, at, transcript=None):
-    process = forked.Process(target=attend, args=(task, at, data[at], folder / NAMES[at], TIMEOUT, transcript))
+def start(task, data, folder, at, patience=MINUTES, transcript=None):
+    process = forked.Process(target=attend, args=(task, at, data[at], folder / NAMES[at], patience, transcript))
     process.start()
     return process
 
 
-def end(processes, seconds):
-    """Exit statuses, once all have ended; none may take longer."""
-    deadline = time.monotonic() + seconds
+def end(processes):
+    """Exit statuses, once all have ended; none may hang."""
     for process in processes:
-        process.join(max(0.0, deadline - time.monotonic()))
+        process.join(2 * MINUTES)
     late = [process for process in processes if process.is_alive()]
     for process in late:
         process.kill()
@@ -65,7 +63,7 @@ def answers_of(folder):
 # -- the command line ---------------------------------------------------------------------------------------------
 
 
-def run_commands(tmp_path, task, data, accepts, tls=True, timeout=60):
+def run_commands(tmp_path, task, data, accepts, tls=True, timeout=MINUTES):
     """All parties by the command line; finished processes."""
     started = []
     for at, name in enumerate(NAMES):
@@ -78,7 +76,7 @@ def run_commands(tmp_path, task, data, accepts, tls=True, timeout=60):
             f"--timeout={timeout}", *(files if tls else []),
         ]  # fmt: skip
         started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    return [(process.communicate(timeout=150), process.returncode) for process in started]
+    return [(process.communicate(timeout=2 * MINUTES), process.returncode) for process in started]
 
 
 def test_three_commands_over_tls_end_in_the_same_model(tmp_path):
@@ -152,11 +150,24 @@ def test_other_machines_need_tls(tmp_path):
 # -- kill -9 ------------------------------------------------------------------------------------------------------
 
 
+def entries(folder, name):
+    """How many entries the journal of a party has."""
+    path = folder / name / "journal.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def kill_later(process, folder, name, more):
+    """Kill a party as soon as its journal has so many entries more, or some moments later."""
+    goal = entries(folder, name) + more
+    assert eventually(lambda: entries(folder, name) >= goal or not process.is_alive(), pause=0.001)
+    process.kill()
+
+
 def test_kill_9_of_a_party_at_twenty_random_moments(tmp_path):
     """No hang, no round answered in two ways, the charge always on disk, and in the end a model."""
     rng = np.random.default_rng()
     data = write_data(tmp_path, ROWS)
-    kills, finished = 0, 0
+    kills, finished, patience = 0, 0, 6.0
     while kills < 20 or finished == 0:
         folder = tmp_path / f"run{finished}"
         folder.mkdir(exist_ok=True)
@@ -165,17 +176,15 @@ def test_kill_9_of_a_party_at_twenty_random_moments(tmp_path):
             task.write_text((folder / "task.frozen").read_text())
         (folder / "task.frozen").write_text(task.read_text())
         before = answers_of(folder)
-        parties = [start(task, data, folder, at) for at in range(3)]
-        victim = parties[rng.integers(3)] if kills < 20 else None
-        if victim is not None:
-            time.sleep(rng.uniform(0, 2.0))
-            victim.kill()
+        parties = [start(task, data, folder, at, patience) for at in range(3)]
+        if kills < 20:
+            victim = rng.integers(3)
+            kill_later(parties[victim], folder, NAMES[victim], more=rng.integers(12))
             kills += 1
-        began = time.monotonic()
-        statuses = end(parties, TIMEOUT + 15)
-        if victim is not None and statuses != [0, 0, 0]:
-            assert time.monotonic() - began < TIMEOUT + 8  # to start the workers on a busy machine
-            assert all(status in (0, 3, -9) for status in statuses)
+        statuses = end(parties)
+        assert all(status in (0, 3, -9) for status in statuses)
+        if -9 not in statuses and 3 in statuses:
+            patience *= 2  # a busy machine
         after = answers_of(folder)
         longest = max(after, key=len)
         for was, now in zip(before, after, strict=True):
@@ -232,8 +241,8 @@ def test_one_partys_transcript_journal_and_words_hold_no_sum_without_noise(tmp_p
     data = write_data(tmp_path, ROWS)
     task = write_task(tmp_path, free_ports(3), ROWS, rounds=2)
     transcript = tmp_path / "transcript"
-    parties = [start(task, data, tmp_path, at, transcript if at == 1 else None) for at in range(3)]
-    assert end(parties, TIMEOUT + 15) == [0, 0, 0]
+    parties = [start(task, data, tmp_path, at, transcript=transcript if at == 1 else None) for at in range(3)]
+    assert end(parties) == [0, 0, 0]
     parts = first_parts(Task.read(task), data)
     total = np.sum(parts, axis=0)
     (answer, _), *_ = answers_of(tmp_path)

@@ -18,7 +18,7 @@ from thresher.federated.flower import FlowerAggregation, Member, client_app
 from thresher.federated.group import Group
 from thresher.federated.messages import Stage
 from thresher.federated.secagg import RoundAborted
-from thresher.skellam import Skellam
+from thresher.privacy.laws.skellam import Skellam
 
 LAW = Skellam(4.0)
 FAR = 100  # more than 25 standard deviations of any noise below: exceeded with chance below 1e-12

@@ -17,7 +17,7 @@ from flower_machines import OneProcessGrid
 from secure_sums import EVERYBODY, IDENTITIES
 from thresher import load_model
 from thresher.algorithms import DPGD, DPIGHT
-from thresher.federated import FederatedERMRegressor, FederatedSparseClassifier, FederatedSparseRegressor, answering
+from thresher.federated import FederatedDenseRegressor, FederatedSparseClassifier, FederatedSparseRegressor, answering
 from thresher.federated.answering import answer
 from thresher.federated.flower import FlowerAggregation
 from thresher.federated.flower_fit import fit_app, fitted, party_app
@@ -28,8 +28,8 @@ from thresher.federated.questions import Question
 from thresher.federated.secagg import RoundAborted
 from thresher.federated.study import Study
 from thresher.federated.vault import JointVault
-from thresher.randomness import NoiseSource
-from thresher.skellam import Skellam
+from thresher.privacy.laws.skellam import Skellam
+from thresher.vaults.randomness import NoiseSource
 
 SIZES = [400, 700, 1900]
 COLUMNS = 6
@@ -51,7 +51,7 @@ def sides(number):
 
 def study_of(model=FederatedSparseRegressor, *, group=GROUP, **changes):
     settings = {"epsilon": 8.0, "delta": 1e-6, "feature_bound": 1.0, "aggregation": "skellam"}
-    if model is not FederatedERMRegressor:
+    if model is not FederatedDenseRegressor:
         settings |= {"sparsity": 2, "algorithm": DPIGHT(iterations=ROUNDS)}
     settings |= {"classes": ["up", "down"]} if model is FederatedSparseClassifier else {"target_bound": 4.0}
     return Study(model(**{**settings, **changes}), group, EVERYBODY[:3], SIZES, COLUMNS)
@@ -72,7 +72,7 @@ def question_of(study, /, **changes):
     plan = study.plan
     facts = {"study": study.hash, "round": 1, "clip": plan.settings["clip"]}
     facts["theta"] = [0.1] * plan.problem.dimension
-    if study.release.question == "minimiser":
+    if study.release.question.name == "minimiser":
         facts |= {"theta": None, "ridge": plan.settings["ridge"]}
     rules = JointVault([], SIZES, plan, NoiseSource())
     facts["grid"] = rules.grid_step(study.release, facts["clip"], facts.get("ridge"))
@@ -97,7 +97,7 @@ def begun_in(folder):
         (FederatedSparseRegressor, table, {}),
         (FederatedSparseRegressor, table, {"algorithm": "mpc-out-p"}),
         (FederatedSparseRegressor, table, {"algorithm": "noisy-frank-wolfe"}),
-        (FederatedERMRegressor, table, {"algorithm": DPGD(passes=8)}),
+        (FederatedDenseRegressor, table, {"algorithm": DPGD(passes=8)}),
         (FederatedSparseClassifier, sides, {}),
     ],
 )
@@ -169,10 +169,22 @@ def test_a_party_refuses_another_minimiser_than_the_planned_one(changes, tmp_pat
     assert not journal_in(tmp_path)
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"study": 1, "round": [], "clip": 1, "grid": 1}', b"\xff"])
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"{}", b'{"study": 1, "round": [], "clip": 1, "grid": 1}', b"\xff", b"[" * 1000]
+)
 def test_a_party_refuses_nonsense(data, tmp_path):
     with pytest.raises(ValueError, match="the question is not one"):
         answer(study_of(), 0, partial(table, 0), tmp_path, data)
+
+
+def test_a_question_is_no_longer_than_one_of_this_study_can_be(tmp_path):
+    """The longest that there is: every coordinate as long as a number can be."""
+    study = study_of()
+    longest = question_of(study, theta=[-2.2250738585072014e-308] * study.plan.problem.dimension).to_bytes()
+    answer(study, 0, partial(table, 0), tmp_path / "one", longest)
+    with pytest.raises(ValueError, match="bytes, more than any of this study"):
+        answer(study, 0, partial(table, 0), tmp_path / "two", longest + b" " * 10_000)
+    assert not journal_in(tmp_path / "two")
 
 
 @pytest.mark.parametrize(
@@ -272,7 +284,7 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_spent(rows, why, tm
         ({"aggregation": "mpyc"}, "aggregation='mpyc'"),
         ({"random_state": 0}, "random_state=0"),
         ({"model": FederatedSparseClassifier, "classes": None}, "classes=None"),
-        ({"model": FederatedERMRegressor, "algorithm": "local-grad-p"}, "algorithm='local-grad-p'"),
+        ({"model": FederatedDenseRegressor, "algorithm": "local-grad-p"}, "algorithm='local-grad-p'"),
         ({"group": Group(4)}, "everybody has 3 entries for parties=4"),
     ],
 )

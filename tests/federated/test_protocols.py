@@ -8,19 +8,20 @@ import pytest
 
 from thresher.algorithms import ObjectivePerturbation, OutputPerturbation, RajkumarAgarwal
 from thresher.algorithms.objective_perturbation import default_ridge
-from thresher.budget import Budget, PrivacyWarning
-from thresher.clipping import Bounds
-from thresher.federated import FederatedERMClassifier, FederatedERMRegressor
+from thresher.federated import FederatedDenseClassifier, FederatedDenseRegressor
 from thresher.federated.aggregation import ReferenceAggregation
 from thresher.federated.baselines import PathakVault, PrintedVault
 from thresher.federated.parties import DataSets
 from thresher.federated.plans import for_the_smallest, joint
 from thresher.federated.protocols import DENSE, protocol_of
 from thresher.federated.vault import GatheredVault, SeparateVault, parties_of
-from thresher.plan import Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient, PrintedGradient
-from thresher.vaults.perturbation import curvature_ratio
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget, PrivacyWarning
+from thresher.privacy.releases import GaussianGradient, PrintedGradient
+from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.losses import LOGISTIC
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 SIZES = (120, 40, 1, 60)  # unequal, and one party has a single row
 D = 6
@@ -39,7 +40,7 @@ def data_sets(sizes=SIZES, d=D, seed=0, numbers=False):
 
 
 def problem_of(sizes=SIZES, d=D):
-    return Problem(sum(sizes), d, d, "logistic", Bounds(row=1.0), intercept=False)
+    return LinearProblem(sum(sizes), d, Bounds(row=1.0), sparsity=d, loss=LOGISTIC, intercept=False)
 
 
 def vault_of(kind, sets, plan, seed=0):
@@ -67,7 +68,7 @@ def objective_plan(problem, sizes, ridge=0.1):
 @pytest.mark.parametrize("name", SOUND)
 @pytest.mark.parametrize("epsilon", [0.2, 2.0])
 def test_a_fit_costs_no_more_than_its_budget_whatever_the_sizes(name, epsilon):
-    model = FederatedERMClassifier(epsilon, 1e-6, algorithm=name, classes=[0, 1], **FACTS).fit(data_sets())
+    model = FederatedDenseClassifier(epsilon, 1e-6, algorithm=name, classes=[0, 1], **FACTS).fit(data_sets())
     assert 0.9 * epsilon <= model.plan_.epsilon <= epsilon
     certificate = model.certificate_
     assert certificate.verify().ok
@@ -79,13 +80,13 @@ def test_a_fit_costs_no_more_than_its_budget_whatever_the_sizes(name, epsilon):
 @pytest.mark.parametrize("name", DENSE)
 @pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
 def test_numbers_are_fitted_too(name):
-    model = FederatedERMRegressor(2.0, 1e-6, algorithm=name, target_bound=1.0, **FACTS)
+    model = FederatedDenseRegressor(2.0, 1e-6, algorithm=name, target_bound=1.0, **FACTS)
     assert model.fit(data_sets(numbers=True)).certificate_.verify().ok
     assert model.coef_.shape == (D,)
 
 
 def test_rajkumar_and_agarwal_promise_nothing():
-    model = FederatedERMClassifier(0.5, 1e-6, algorithm="rajkumar-agarwal", classes=[0, 1], **FACTS)
+    model = FederatedDenseClassifier(0.5, 1e-6, algorithm="rajkumar-agarwal", classes=[0, 1], **FACTS)
     with pytest.warns(PrivacyWarning, match="costs epsilon=inf where 0.5 is claimed"):
         certificate = model.fit(data_sets()).certificate_
     assert (certificate.epsilon, certificate.claimed_epsilon, certificate.grade) == (None, 0.5, "printed")
@@ -105,7 +106,7 @@ def test_a_good_model_is_found_where_there_are_rows_and_budget(name):
     """A separating direction of 6, over two parties: 100 times their noise."""
     facts = {"algorithm": name, "row_bound": 1.0, "penalty": 0.01, "classes": [0, 1], "fit_intercept": False}
     sets = data_sets((20_000, 20_000))
-    model = FederatedERMClassifier(20.0, 1e-6, random_state=0, **facts).fit(sets)
+    model = FederatedDenseClassifier(20.0, 1e-6, random_state=0, **facts).fit(sets)
     assert np.mean([model.score(X, y) for X, y in sets]) > 0.85
     assert model.coef_[0, 0] > 1
     assert model.coef_[0, 1] < -1
@@ -169,7 +170,7 @@ def test_the_ridge_grows_where_the_one_asked_for_is_too_small_for_the_budget():
 
 
 def test_a_ridge_is_that_of_the_coefficients_whatever_the_bound():
-    problem = Problem(10**6, 3, 3, "logistic", Bounds(row=5.0), intercept=False)
+    problem = LinearProblem(10**6, 3, Bounds(row=5.0), sparsity=3, loss=LOGISTIC, intercept=False)
     plan = ObjectivePerturbation(ridge=0.1).plan(problem, Budget(1.0, 1e-6))
     assert plan.settings["ridge"] == pytest.approx(0.1 / 25)  # of phi = 5 theta
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from thresher.certificate import combine
-from thresher.dithered import DitheredBinomial
 from thresher.federated import FederatedSparseClassifier
 from thresher.federated.aborted import Aborted
 from thresher.federated.group import Group
 from thresher.federated.journal import Journal
 from thresher.federated.session import Session
+from thresher.privacy.certificate import combine
+from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
 
 def fitted(features: int, classes: int = 2, aggregation: str = "reference", parties: int = 3) -> Any:

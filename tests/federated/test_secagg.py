@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -258,6 +258,18 @@ def test_envelopes_that_were_touched_do_not_open():
     study.play(Stage.CONFIRM)
     with pytest.raises(BadMessage, match="sealed"):
         study.parties[0].unmask(study.questions[0])
+
+
+@pytest.mark.parametrize("stage", [Stage.SHARE, Stage.MASK, Stage.CONFIRM, Stage.UNMASK])
+def test_a_server_that_says_more_than_it_may_about_a_party_is_refused(stage):
+    """A party keeps what it is told: the server decides neither how much that is nor what it costs."""
+    study = Study(3).play_until(stage)
+    question = decode(study.questions[0], stage, 1)
+    longer = {**question.contents, 1: question.contents[1] + bytes(10**6)}
+    before = asdict(study.parties[0].memory)
+    with pytest.raises(BadMessage, match="content"):
+        study.parties[0].answer(stage, encode(replace(question, contents=longer)), lambda: study.vectors[0])
+    assert asdict(study.parties[0].memory) == before
 
 
 @pytest.mark.parametrize("stage", [0, 6, -1])

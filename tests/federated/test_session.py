@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 
 import numpy as np
 import pytest
 
 from thresher import load_model
-from thresher.federated.aborted import Aborted
+from thresher.federated.aborted import Aborted, Ended
 from thresher.federated.aggregation import dithered_binomial
 from thresher.federated.journal import Journal
 from thresher.federated.run import run_party
+from thresher.federated.session import Session
 from thresher.federated.task import Task
-from thresher.randomness import NoiseSource
+from thresher.vaults.randomness import NoiseSource
+from waiting import MINUTES
 
 NAMES = ("north", "south", "west")
 TASK = """
@@ -50,7 +53,7 @@ class Killed(BaseException):
 class Table:
     """Where seats meet: what is said at each turn, who has left, and what was opened."""
 
-    def __init__(self, seats=3, patience=10.0):
+    def __init__(self, seats=3, patience=MINUTES):
         self.seats, self.patience = seats, patience
         self.turns, self.left, self.opened = {}, set(), []
         self.changed = threading.Condition()
@@ -151,7 +154,7 @@ def attend(task, data, folder, table, dies=None, seed=0, tasks=None):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(MINUTES)
         assert not thread.is_alive()
     return ends
 
@@ -204,7 +207,7 @@ def test_the_number_of_calls_is_as_counted(task, data, tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(MINUTES)
     assert [seat.calls for seat in seats] == [LAST_CALL] * 3
 
 
@@ -273,7 +276,9 @@ def test_the_charge_is_on_disk_before_a_row_is_clipped(task, data, tmp_path, mon
 def test_no_share_and_no_part_stays_on_disk(task, data, tmp_path):
     attend(task, data, tmp_path, Table())
     for name in NAMES:
-        assert sorted(path.name for path in (tmp_path / name).iterdir()) == ["journal.jsonl", "journal.lock"]
+        assert {path.name for path in (tmp_path / name).iterdir()} == {
+            "journal.jsonl", "journal.key", "journal.head", "journal.lock",
+        }  # fmt: skip
 
 
 def test_a_party_with_another_plan_is_named_at_every_party(task, data, tmp_path):
@@ -305,20 +310,21 @@ def test_a_lost_share_of_an_opened_round_ends_the_run(task, data, tmp_path):
 
 def test_a_lost_journal_is_noticed(task, data, tmp_path):
     attend(task, data, tmp_path, Table(), dies={0: 14})
-    (tmp_path / "south" / "journal.jsonl").unlink()
+    shutil.rmtree(tmp_path / "south")
     ends = attend(task, data, tmp_path, Table(), seed=1)
     assert all("party 'south' is rounds behind" in str(end) for end in ends)
 
 
-def test_a_changed_answer_is_noticed(task, data, tmp_path):
+def test_an_answer_that_its_owner_changed_is_noticed(task, data, tmp_path):
+    """The owner has the key, and writes a journal anew that nobody else can tell from a true one."""
     attend(task, data, tmp_path, Table(), dies={0: 14})
-    path = tmp_path / "south" / "journal.jsonl"
-    lines = path.read_text().splitlines()
-    at = next(i for i, line in enumerate(lines) if '"answer"' in line)
-    entry = json.loads(lines[at])
-    entry["answer"][0] += 1
-    lines[at] = json.dumps(entry)
-    path.write_text("\n".join(lines) + "\n")
+    lines = (tmp_path / "south" / "journal.jsonl").read_text().splitlines()
+    entries = [{name: value for name, value in json.loads(line).items() if name != "seal"} for line in lines]
+    next(entry for entry in entries if entry["what"] == "answer")["answer"][0] += 1
+    shutil.rmtree(tmp_path / "south")
+    with Journal.held(tmp_path / "south") as journal:
+        for entry in entries:
+            journal._write(entry)
     ends = attend(task, data, tmp_path, Table(), seed=1)
     assert all("heard other answers than the rest" in str(end) for end in ends)
 
@@ -333,12 +339,37 @@ def test_a_finished_party_needs_nobody(task, data, tmp_path):
     np.testing.assert_array_equal(again.coef_, models[1].coef_)
 
 
+def test_a_finished_run_whose_journal_was_changed_is_not_believed(task, data, tmp_path):
+    attend(task, data, tmp_path, Table())
+    path = tmp_path / "south" / "journal.jsonl"
+    first = next(line for line in path.read_text().splitlines() if '"answer"' in line)
+    number = json.loads(first)["answer"][0]
+    path.write_text(path.read_text().replace(f'"answer": [{number},', f'"answer": [{number + 10**6},'))
+    with pytest.raises(ValueError, match="is damaged"):
+        run_party(task, "south", data[1], tmp_path / "south", lambda: None)
+
+
+def test_parties_that_heard_different_answers_do_not_part_in_peace(tmp_path):
+    """What each has heard is compared once more at the end."""
+
+    class Liars:
+        def exchange(self, message):
+            return [message, b"done " + b"0" * 64, message]
+
+    with Journal.held(tmp_path) as journal:
+        journal.heard(np.arange(4))
+        with pytest.raises(Ended, match="party 'south' heard other answers"):
+            Session(Liars(), 0, NAMES, "plan", journal, 4).part()
+        assert not journal.parted
+
+
 def test_a_complete_party_waits_for_nobody_but_offers_its_help(task, data, tmp_path):
     """One dies before it says it is done: the others have the model, and on a new start they sit down once more."""
     ends = attend(task, data, tmp_path, Table(), dies={2: LAST_CALL})
     assert isinstance(ends[2], Killed)
     assert all(hasattr(model, "certificate_") for model in ends[:2])
-    alone = Table(patience=0.2)
+    alone = Table()
+    alone.left = {0, 2}
     again = run_party(task, "south", data[1], tmp_path / "south", lambda: ThreadSeat(1, alone))
     np.testing.assert_array_equal(again.coef_, ends[1].coef_)
     assert alone.turns

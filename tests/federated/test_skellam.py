@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from thresher.accounting import ORDERS
 from thresher.federated.aggregation import skellam_share
-from thresher.randomness import NoiseSource
-from thresher.skellam import Skellam, integer_l1
+from thresher.privacy.accounting import ORDERS
+from thresher.privacy.laws.skellam import Skellam, integer_l1
+from thresher.vaults.randomness import NoiseSource
 
 FALSE_ALARM = 1e-6  # of the statistical test, which runs on a fixed seed
 VARIANCES = [0.1, 1.0, 5.0, 100.0, 10_000.0]

@@ -11,7 +11,7 @@ pytest.importorskip("cryptography")
 from thresher.federated.messages import Stage
 from thresher.federated.secagg import RoundAborted
 from thresher.federated.skellam_aggregation import SkellamAggregation
-from thresher.skellam import Skellam
+from thresher.privacy.laws.skellam import Skellam
 
 FALSE_ALARM = 1e-6  # of each statistical test, which runs on a fixed seed
 LENGTH = 20_000

@@ -19,11 +19,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from thresher.dithered import DitheredBinomial
 from thresher.federated.aborted import Aborted
 from thresher.federated.processes import Processes
 from thresher.federated.seats import free_ports
 from thresher.federated.spu import QUESTION, SENT, WORKER, SPUAggregation
+from thresher.privacy.laws.dithered_binomial import DitheredBinomial
+from waiting import MINUTES, eventually
 
 PYTHON = os.environ.get("THRESHER_SPU_PYTHON", "")
 if not PYTHON or subprocess.run([PYTHON, "-c", "import spu"], capture_output=True).returncode != 0:
@@ -139,10 +140,8 @@ def test_a_killed_server_aborts_the_round_and_no_server_stays(protocol: Any) -> 
     ids = aggregation._processes.ids
     assert in_support(noise_of(aggregation, vectors(5), SMALL), SMALL)
     os.kill(ids[0], signal.SIGKILL)
-    started = time.monotonic()
     with pytest.raises(Aborted, match="server 0"):
         aggregation.noisy_sum(vectors(5), SMALL)
-    assert time.monotonic() - started < 10
     assert all(not Path(f"/proc/{process}").exists() for process in ids)
     with pytest.raises(Aborted, match="closed"):
         aggregation.noisy_sum(vectors(5), SMALL)
@@ -150,7 +149,7 @@ def test_a_killed_server_aborts_the_round_and_no_server_stays(protocol: Any) -> 
 
 def test_servers_end_when_their_parent_is_killed_in_the_middle_of_a_sum() -> None:
     code = (
-        "import numpy as np; from thresher.dithered import DitheredBinomial;"
+        "import numpy as np; from thresher.privacy.laws.dithered_binomial import DitheredBinomial;"
         "from thresher.federated.spu import SPUAggregation; aggregation = SPUAggregation(1);"
         "print(*aggregation._processes.ids, flush=True);"
         "aggregation.noisy_sum([np.zeros(5000, dtype=np.int64)], DitheredBinomial())"
@@ -158,13 +157,10 @@ def test_servers_end_when_their_parent_is_killed_in_the_middle_of_a_sum() -> Non
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         ids = parent.stdout.readline().split()
-        time.sleep(0.5)
+        time.sleep(0.5)  # somewhere in the middle
         parent.kill()
     assert len(ids) == 2
-    deadline = time.monotonic() + 10
-    while any(map(alive, ids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(alive, ids))
+    assert eventually(lambda: not any(map(alive, ids)))
 
 
 def alive(process: str) -> bool:
@@ -194,10 +190,10 @@ def noise_of_workers(workers: list[Path], size: int, tls: Sequence[dict[str, str
     addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
     share = np.arange(size) - 2**62
     configurations = [
-        {"index": index, "addresses": addresses, "protocol": "CHEETAH", "timeout": 30.0, "tls": tls[index]}
+        {"index": index, "addresses": addresses, "protocol": "CHEETAH", "timeout": MINUTES, "tls": tls[index]}
         for index in range(2)
     ]
-    with closing(Processes([[PYTHON, "-I", str(worker)] for worker in workers], 30.0)) as servers:
+    with closing(Processes([[PYTHON, "-I", str(worker)] for worker in workers], MINUTES)) as servers:
         servers.ask([json.dumps(configuration).encode() for configuration in configurations])
         servers.ask([b""] * 2)
         header = QUESTION.pack(1, size, SMALL.coins, SMALL.dither)

@@ -27,7 +27,7 @@ def address(request, tmp_path):
 
     engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
-        connection.execute(sqlalchemy.text("DROP TABLE IF EXISTS thresher_ledger"))
+        connection.execute(sqlalchemy.text("DROP SCHEMA public CASCADE; CREATE SCHEMA public"))
     engine.dispose()
     return url
 

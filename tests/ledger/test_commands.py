@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from thresher import Ledger
-from thresher.cli import app
+from thresher.cli.app import app
 
 FIT = ["--target", "y", "--sparsity", "2", "--delta", "1e-6", "--feature-bound", "1", "--target-bound", "2"]
 

@@ -14,11 +14,13 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 
-from thresher import BudgetExceeded, Certificate, ERMRegressor, Ledger, PrivacyWarning, SparseRegressor, load_model
-from thresher.accounting import Cost, zcdp_epsilon, zcdp_rho
-from thresher.certificate import combine
-from thresher.ledger import LedgerError
-from thresher.preprocessing import PrivateScaler
+from spending import a_model, small_rows
+from thresher import BudgetExceeded, Certificate, DenseRegressor, Ledger, PrivacyWarning, SparseRegressor, load_model
+from thresher.ledger import LedgerError, LedgerUnreachableError
+from thresher.ledger.book import Account
+from thresher.models.scaler import PrivateScaler
+from thresher.privacy.accounting import Cost, zcdp_epsilon, zcdp_rho
+from thresher.privacy.certificate import combine
 from thresher.vaults import CentralVault
 
 DELTA = 1e-6
@@ -77,7 +79,7 @@ def test_a_fit_of_the_epsilon_that_is_affordable_is_accepted_and_one_a_tenth_lar
 def test_one_fit_may_take_the_whole_grant_whatever_proves_its_price(tmp_path, rows):
     for at, model in enumerate(
         [model_of(None, algorithm="dp-ight"), model_of(None),
-         ERMRegressor(1.0, DELTA, algorithm="dp-sgd", feature_bound=1.0, target_bound=2.0)]
+         DenseRegressor(1.0, DELTA, algorithm="dp-sgd", feature_bound=1.0, target_bound=2.0)]
     ):  # fmt: skip
         ledger = Ledger(tmp_path / f"{at}.db")
         ledger.grant("people", 1.0, DELTA)
@@ -206,7 +208,7 @@ def test_a_fit_that_cannot_be_paid_opens_no_vault_and_keeps_the_old_model(ledger
     ledger.grant("people", 1.0, DELTA)
     model = model_of(ledger).fit(*rows)
     before = model.coef_
-    monkeypatch.setattr("thresher.fitting.CentralVault", NeverOpened)
+    monkeypatch.setattr("thresher.models.fit.CentralVault", NeverOpened)
     with pytest.raises(BudgetExceeded, match="Nothing was read or spent"):
         model.fit(*rows)
     assert model.coef_ is before
@@ -235,7 +237,7 @@ def test_a_ledger_that_is_gone_at_the_end_loses_neither_the_model_nor_the_reserv
     ledger.grant("people", 3.0, DELTA)
 
     def gone(*_):
-        raise LedgerError("the disk is full")
+        raise LedgerUnreachableError("the disk is full")
 
     monkeypatch.setattr(Ledger, "commit", gone)
     with pytest.warns(PrivacyWarning, match="the disk is full"):
@@ -250,7 +252,6 @@ def test_a_ledger_that_is_gone_at_the_end_loses_neither_the_model_nor_the_reserv
         ({"feature_bound": None}, "feature_bound=None"),
         ({"epsilon": -1.0}, "epsilon=-1.0"),
         ({"sparsity": 99}, "sparsity=99"),
-        ({"algorithm": "two-stage", "hardened": True}, "no exact sampler"),
         ({"dataset": None}, "dataset=None"),
         ({"dataset": "others"}, "dataset='others' has no grant.*'people'"),
         ({"ledger": None}, "give ledger= as well"),
@@ -469,3 +470,20 @@ def test_an_address_is_a_file_whatever_the_working_directory(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path / "elsewhere")
     model_of(pickle.loads(pickle.dumps(ledger))).fit(*rows)
     assert len(fits_in(Ledger("../budget.db"))) == len(fits_in(Ledger(f"sqlite:///{tmp_path}/budget.db"))) == 1
+
+
+def test_an_interruption_while_entries_are_read_counts_none_twice(address, key, ledger, monkeypatch):
+    ledger.grant("people", 3.0, 1e-6)
+    a_model(ledger).fit(*small_rows())
+    once, spend = ledger.spent("people"), Account.spend
+
+    def interrupted(*each):
+        spend(*each)
+        monkeypatch.setattr(Account, "spend", spend)
+        raise KeyboardInterrupt
+
+    other = Ledger(address, key=key)
+    monkeypatch.setattr(Account, "spend", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        other.spent("people")
+    assert other.spent("people") == once

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 
 import spending
 from thresher import Ledger
-from thresher.accounting import Cost, Filter
+from thresher.privacy.accounting import Cost, Filter
 
 PROCESSES, FITS = 8, 200
 
@@ -51,15 +51,13 @@ def test_a_process_killed_at_a_hundred_random_moments_has_never_spent_more_than_
     ledger.grant("people", 1000.0, spending.DELTA)
     truth = tmp_path / "truth"
     subprocess.run(
-        [sys.executable, spending.__file__, address, str(key), str(truth), "100", "7"], check=True, timeout=300
+        [sys.executable, spending.__file__, address, str(key), str(truth), "100", "7"], check=True, timeout=1200
     )
     answered = truth.stat().st_size
     fits = [entry for entry in Ledger(address, key=key).history("people") if entry.kind == "fit"]
     unfinished = sum(entry.status == "reserved" for entry in fits)
-    # Moments are spread over six times as long as a fit takes, a good part of which lies between reserving and
-    # committing: in nine trials on a busy machine 6 to 52 fits were left unfinished.
-    assert answered > 11
-    assert 3 <= unfinished <= 100
+    assert answered >= 11 + 25  # every fourth died of an answer
+    assert 25 <= unfinished <= 100
     assert len(fits) - 100 <= answered <= len(fits)
     spent = ledger.spent("people").epsilon
     truly = Cost.gaussian(cost_of_a_fit().mu_squared * answered).epsilon(spending.DELTA)[0]

@@ -16,7 +16,7 @@ import zlib
 
 import atheris
 
-with atheris.instrument_imports(include=["thresher.local", "thresher.randomisers", "thresher.releases"]):
+with atheris.instrument_imports(include=["thresher.local", "thresher.vaults.randomisers", "thresher.privacy.releases"]):
     from surveys import ESTIMATORS, client_of, could_be_sent, server_of
     from thresher.local import BadReport, Question, Task, decode, encode
 

@@ -18,8 +18,8 @@ from thresher import BudgetExceeded, LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LabelLDPIHT
 from thresher.local import Client, Question, Server, Task, decode
 from thresher.local.wire import format_of
-from thresher.randomisers import Signs
-from thresher.randomness import NoiseSource
+from thresher.vaults.randomisers import Signs
+from thresher.vaults.randomness import NoiseSource
 
 kinds = pytest.mark.parametrize("name", ESTIMATORS)
 SERVERS = {name: server_of(name) for name in ESTIMATORS}
@@ -160,7 +160,7 @@ def test_of_processes_that_race_for_a_marker_exactly_one_wins(tmp_path):
         racers = [context.Process(target=race, args=(start, results, tmp_path / str(trial))) for _ in range(4)]
         for racer in racers:
             racer.start()
-        won = [results.get(timeout=60) for _ in racers]
+        won = [results.get(timeout=600) for _ in racers]
         for racer in racers:
             racer.join()
         assert sorted(won) == [False, False, False, True]

@@ -16,8 +16,8 @@ from thresher import LocalSparseRegressor
 from thresher.algorithms import LDPIHT
 from thresher.local import BadReport, Report, Server, decode, encode
 from thresher.local.wire import REASONS, format_of
-from thresher.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Sphere
-from thresher.randomness import NoiseSource
+from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Sphere
+from thresher.vaults.randomness import NoiseSource
 
 FALSE_ALARM = 1e-6  # of each statistical test under a fresh seed; with the seeds here the verdicts never change
 SERVERS = {name: server_of(name) for name in ESTIMATORS}

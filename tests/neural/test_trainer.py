@@ -1,6 +1,7 @@
 """The front door: training learns, and its certificate holds."""
 
 import dataclasses
+import json
 import math
 import traceback
 
@@ -11,6 +12,7 @@ from networks import CLASSES, perceptron, some_examples, torch
 from thresher import Budget, BudgetExceeded, Ledger, PrivacyWarning
 from thresher.algorithms import DPSGD
 from thresher.torch import ModuleVault, PrivateTrainer
+from thresher.torch.checkpoint import Checkpoint
 from thresher.torch.defaults import TRAINERS, algorithm_of, with_neural_defaults
 from thresher.torch.gradients import flat, trainable
 
@@ -50,7 +52,7 @@ def test_every_algorithm_trains_a_network(optimizer):
     certificate = trainer.certificate_
     assert certificate.verify()
     assert certificate.epsilon == (3.0 if private else None)
-    assert certificate.grade == ("proved" if private else "none")
+    assert certificate.grade == ("conditional" if private else "none")
     assert (certificate.algorithm, trainer.algorithm_) == (optimizer, optimizer)
     assert certificate.n_features == trainer.plan_.problem.d == 8 * 9 + 8 + 72 * CLASSES + CLASSES
     assert trainer.plan_ == trainer.plan(4000)
@@ -217,13 +219,144 @@ def test_a_training_that_goes_on_pays_once(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         paying(tmp_path, checkpoint=tmp_path / "run.npz").fit(*some_examples())
     assert [entry.status for entry in ledger.history("people")] == ["granted", "reserved"]
-    for _ in range(2):  # the second has nothing left to do
-        trainer = paying(tmp_path, checkpoint=tmp_path / "run.npz").fit(*some_examples())
-        assert [entry.status for entry in ledger.history("people")] == ["granted", "committed"]
-        assert ledger.verify(certificate=trainer.certificate_)
+    trainer = paying(tmp_path, checkpoint=tmp_path / "run.npz").fit(*some_examples())
+    assert [entry.status for entry in ledger.history("people")] == ["granted", "committed"]
+    assert ledger.verify(certificate=trainer.certificate_)
     with pytest.raises(ValueError, match="its dataset is 'people', this one's 'others'"):
         paying(tmp_path, checkpoint=tmp_path / "run.npz", dataset="others").fit(*some_examples())
     (tmp_path / "budget.db").unlink()
     Ledger(tmp_path / "budget.db").grant("people", 2.5, 1e-5)  # another book: it has not paid
     with pytest.raises(ValueError, match="is not in the ledger; begin the fit anew"):
         paying(tmp_path, checkpoint=tmp_path / "run.npz").fit(*some_examples())
+
+
+# -- one entry, one training ------------------------------------------------------------------------------------
+
+ROUNDS = 30  # of ``paying``
+
+
+class Stopped(BaseException):
+    pass
+
+
+def stop_at(monkeypatch, round_):
+    """Make the vault stop before it answers the round of this number; the list of rounds really answered."""
+    answered, summed = [], ModuleVault._sum
+
+    def sum_or_stop(self, parts, release):
+        if len(answered) == round_:
+            raise Stopped
+        answered.append(release)
+        return summed(self, parts, release)
+
+    monkeypatch.setattr(ModuleVault, "_sum", sum_or_stop)
+    return answered
+
+
+def stopped(tmp_path, monkeypatch, round_=4):
+    """A training that was stopped; its checkpoint."""
+    path = tmp_path / "run.npz"
+    with monkeypatch.context() as patch:
+        stop_at(patch, round_)
+        with pytest.raises(Stopped):
+            paying(tmp_path, checkpoint=path).fit(*some_examples(100))
+    return path
+
+
+def rewritten(path, seal=None, **changes):
+    """As somebody would write it by hand, who has the key if there is a ``seal``."""
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    header = {**json.loads(str(arrays.pop("header"))), **changes}
+    if seal is not None:
+        text, arrays = json.dumps(header), {name: value for name, value in arrays.items() if name != "seal"}
+        arrays["seal"] = np.array(Checkpoint(path, {}, seal)._sealed(text, arrays))
+    with open(path, "wb") as file:
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+
+
+@pytest.fixture
+def granted(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.grant("people", 2.5, 1e-5)
+    return ledger
+
+
+def test_a_checkpoint_that_was_written_by_hand_is_refused(tmp_path, granted, monkeypatch):
+    path = stopped(tmp_path, monkeypatch)
+    rewritten(path, charged=0, answers=[])
+    answered = stop_at(monkeypatch, None)
+    with pytest.raises(ValueError, match="was changed, or not written with this ledger's key"):
+        paying(tmp_path, checkpoint=path).fit(*some_examples(100))
+    assert answered == []
+
+
+def test_a_committed_entry_pays_for_nothing_more(tmp_path, granted, monkeypatch):
+    """Not even for whoever has the key."""
+    path = tmp_path / "run.npz"
+    trainer = paying(tmp_path, checkpoint=path).fit(*some_examples(100))
+    rewritten(path, granted.seal, charged=0, answers=[], account=trainer.certificate_.ledger)
+    answered = stop_at(monkeypatch, None)
+    with pytest.raises(ValueError, match="is committed: its fit is done"):
+        paying(tmp_path, checkpoint=path).fit(*some_examples(100))
+    assert answered == []
+
+
+def test_a_checkpoint_cannot_lower_what_the_ledger_has_charged(tmp_path, granted, monkeypatch):
+    """An older copy of the file, or a number changed by whoever has the key, costs rounds and gives none back."""
+    early = stopped(tmp_path, monkeypatch).read_bytes()  # four rounds of thirty were heard
+    path = stopped(tmp_path, monkeypatch, 16)  # two were lost, sixteen more heard, and the next block is charged
+    account = {"entry": granted.history("people")[1].id}
+    assert granted.charged(account) == 24
+    path.write_bytes(early)
+    rewritten(path, granted.seal, charged=4)
+    answered = stop_at(monkeypatch, None)
+    trainer = paying(tmp_path, checkpoint=path).fit(*some_examples(100))
+    assert len(answered) == ROUNDS - 24
+    assert trainer.certificate_.verify()
+    assert granted.charged(account) == ROUNDS
+
+
+def test_copies_of_a_checkpoint_do_not_go_on_side_by_side(tmp_path, granted, monkeypatch):
+    path = stopped(tmp_path, monkeypatch)
+    copy = tmp_path / "copy.npz"
+    copy.write_bytes(path.read_bytes())
+    charge, gone_on = Ledger.charge, []
+
+    def another_first(self, account, before, rounds):
+        if not gone_on:
+            gone_on.append(True)
+            charge(Ledger(tmp_path / "budget.db"), account, before, rounds)
+        charge(self, account, before, rounds)
+
+    monkeypatch.setattr(Ledger, "charge", another_first)
+    answered = stop_at(monkeypatch, None)
+    with pytest.raises(ValueError, match="was gone on with elsewhere"):
+        paying(tmp_path, checkpoint=copy).fit(*some_examples(100))
+    assert answered == []
+
+
+@pytest.mark.parametrize("other", ["another plan", "no checkpoint", "another data set"])
+def test_an_entry_of_another_fit_does_not_pay(tmp_path, granted, monkeypatch, other):
+    """A cheap training's entry, or one of a fit that cannot go on, in a file sealed by whoever has the key."""
+    path = tmp_path / "run.npz"
+    granted.grant("people", 9.0, 1e-5)
+    granted.grant("others", 9.0, 1e-5)
+    trainer = paying(
+        tmp_path, checkpoint=None if other == "no checkpoint" else tmp_path / "cheap.npz",
+        dataset="others" if other == "another data set" else "people",
+    )  # fmt: skip
+    if other == "another plan":
+        trainer.budget = Budget(0.1, 1e-5)
+    with monkeypatch.context() as patch:
+        stop_at(patch, 2)
+        with pytest.raises(Stopped):
+            trainer.fit(*some_examples(100))
+    (cheap,) = [entry for entry in granted.history(trainer.dataset) if entry.kind == "fit"]
+    stopped(tmp_path, monkeypatch)
+    account = {"dataset": trainer.dataset, "entry": cheap.id, "hash": cheap.hash}
+    rewritten(path, granted.seal, charged=0, answers=[], account=account)
+    answered = stop_at(monkeypatch, None)
+    with pytest.raises(ValueError, match="begin the fit anew"):
+        paying(tmp_path, checkpoint=path).fit(*some_examples(100))
+    assert answered == []

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from networks import GivenBatch, clipped, gradient_alone, make_vault, perceptron, some_examples, torch
-from thresher.budget import Adjacency, BudgetExceeded
-from thresher.clipping import gradient_sensitivity, momentum_clip
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient, SampledGradient, SampledMomentum
+from thresher.privacy.budget import Adjacency, BudgetExceeded
+from thresher.privacy.releases import GaussianGradient, SampledGradient, SampledMomentum
+from thresher.privacy.sensitivity import gradient_sensitivity, momentum_clip
 from thresher.torch.gradients import flat, set_flat, trainable
+from thresher.vaults.randomness import NoiseSource
 
 cross_entropy = torch.nn.functional.cross_entropy
 N, BATCH = 12, 4

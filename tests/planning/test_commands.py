@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from thresher.algorithms import REGISTRY
-from thresher.cli import app
+from thresher.cli.app import app
 from thresher.planning.forecast import PRIVATE
 
 SMALL = ["--n", "400", "--d", "20", "--sparsity", "2", "--epsilon", "2", "--draws", "3"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from thresher import ERMRegressor, SparseClassifier, SparseRegressor
+from thresher import DenseRegressor, SparseClassifier, SparseRegressor
 from thresher.algorithms import DPIGHT
 from thresher.planning import Forecast, PlanningLaw, forecast
 from thresher.planning.forecast import PRIVATE
@@ -60,7 +60,7 @@ def test_a_forecast_is_plain_json():
 @pytest.mark.parametrize(
     ("model", "settings", "message"),
     [
-        (ERMRegressor(row_bound=1.0, target_bound=1.0), {}, r"must be a SparseRegressor or a SparseClassifier"),
+        (DenseRegressor(row_bound=1.0, target_bound=1.0), {}, r"must be a SparseRegressor or a SparseClassifier"),
         (NUMBERS, {"signal": 1.0}, r"signal=1.0 must lie strictly between 0 and 1"),
         (NUMBERS, {"draws": 1}, r"draws=1 must be a whole number of at least 3"),
         (NUMBERS, {"algorithms": ["magic"]}, r"algorithm='magic' must be one of"),

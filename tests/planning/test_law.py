@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from thresher.clipping import Bounds
-from thresher.plan import Problem
 from thresher.planning import PlanningLaw
+from thresher.privacy.bounds import Bounds
+from thresher.vaults.losses import MULTINOMIAL, loss_named
+from thresher.vaults.problem import LinearProblem
 
 
 def law(loss="squared", d=40, s=5, signal=0.6, intercept=True, n=100, **bounds):
@@ -15,7 +16,9 @@ def law(loss="squared", d=40, s=5, signal=0.6, intercept=True, n=100, **bounds):
         bounds["feature"] = 1.0
     if loss == "squared":
         bounds.setdefault("target", (-3.0, 3.0))
-    return PlanningLaw(Problem(n, d, s, loss, Bounds(**bounds), intercept), signal)
+    return PlanningLaw(
+        LinearProblem(n, d, Bounds(**bounds), sparsity=s, loss=loss_named(loss), intercept=intercept), signal
+    )
 
 
 def drawn(law, n=20_000, seed=0):
@@ -115,4 +118,4 @@ def test_a_signal_that_is_no_share_is_refused(signal):
 
 def test_many_classes_are_refused():
     with pytest.raises(ValueError, match="3 classes: predictions are made for numbers and for two classes"):
-        PlanningLaw(Problem(100, 10, 2, "multinomial", Bounds(1.0), outputs=3), 0.5)
+        PlanningLaw(LinearProblem(100, 10, Bounds(1.0), sparsity=2, loss=MULTINOMIAL, outputs=3), 0.5)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from thresher.cli.forecasts import needed
 from thresher.planning import Reach
-from thresher.planning.tables import needed
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.randomisers import VECTOR_RANDOMISERS, Hypercube, Signs, Sphere, best_vector_randomiser
-from thresher.randomisers.checks import LARGEST_EPSILON
-from thresher.randomness import NoiseSource
+from thresher.privacy.laws.checks import LARGEST_EPSILON
+from thresher.vaults.randomisers import VECTOR_RANDOMISERS, Hypercube, Signs, Sphere, best_vector_randomiser
+from thresher.vaults.randomness import NoiseSource
 
 FALSE_ALARM = 1e-4  # of each statistical test under a fresh seed; with the seeds here the verdicts never change
 MISSED = 0.01  # how often a bias of BIAS times the value may go unnoticed

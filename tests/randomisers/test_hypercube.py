@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.randomisers import Hypercube, Signs
-from thresher.randomisers.checks import LARGEST_EPSILON
-from thresher.randomisers.hypercube import MOST_SAMPLED
-from thresher.randomness import NoiseSource
+from thresher.privacy.laws.checks import LARGEST_EPSILON
+from thresher.privacy.laws.hypercube import MOST_SAMPLED
+from thresher.vaults.randomisers import Hypercube, Signs
+from thresher.vaults.randomness import NoiseSource
 
 FALSE_ALARM = 1e-4  # of each statistical test under a fresh seed; with the seeds here the verdicts never change
 HOSTILE = np.array([np.nan, np.inf, -np.inf, 1e300, -1e300, -7.0])

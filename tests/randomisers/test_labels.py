@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from thresher.accounting import gaussian_delta
-from thresher.randomisers import Classes, Gaussian, Laplace, Piecewise
-from thresher.randomisers.checks import LARGEST_EPSILON
-from thresher.randomisers.labels import grid_of
-from thresher.randomness import NoiseSource
+from thresher.privacy.accounting import gaussian_delta
+from thresher.privacy.laws.checks import LARGEST_EPSILON
+from thresher.vaults.randomisers import Classes, Gaussian, Laplace, Piecewise
+from thresher.vaults.randomisers.labels import grid_of
+from thresher.vaults.randomness import NoiseSource
 
 FALSE_ALARM = 1e-4  # of each statistical test under a fresh seed; with the seeds here the verdicts never change
 MISSED = 0.01  # how often a bias of BIAS times the value may go unnoticed

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from thresher.randomisers import Sphere
-from thresher.randomisers.checks import LARGEST_EPSILON
-from thresher.randomness import NoiseSource
+from thresher.privacy.laws.checks import LARGEST_EPSILON
+from thresher.vaults.randomisers import Sphere
+from thresher.vaults.randomness import NoiseSource
 
 FALSE_ALARM = 1e-4  # of each statistical test under a fresh seed; with the seeds here the verdicts never change
 EPSILONS = [0.5, 1.0, 2.0, 4.0, 8.0]

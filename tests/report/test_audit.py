@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from thresher.audit.catalogue import audit_cases, find_cases, membership_examples
-from thresher.report.audit import audit_page
+from thresher.audit.page import audit_page
 
 
 @pytest.fixture(scope="module")

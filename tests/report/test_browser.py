@@ -9,10 +9,10 @@ import pytest
 
 from browsing import Browser
 from thresher import SparseClassifier, SparseRegressor
-from thresher.erm_estimators import ERMRegressor
-from thresher.experiments import find_experiments
-from thresher.experiments.synthetic import EXACT, PRIVATE
-from thresher.report.reproduction import Outcome, reproduction_page
+from thresher.models.dense import DenseRegressor
+from thresher_papers.experiments import find_experiments
+from thresher_papers.experiments.synthetic import EXACT, PRIVATE
+from thresher_papers.page import Outcome, reproduction_page
 
 WIDTHS = [360, 390, 768, 1200]
 PRINTED = ["dp-ight (printed)", "dpsl-kt (printed)"]
@@ -54,7 +54,7 @@ def pages(tmp_path_factory):
     numbers.feature_names_in_ = np.array([f"gene {j}, measured at noon" for j in range(60)], dtype=object)
     classes = SparseClassifier(3, epsilon=4.0, classes=["low", "mid", "high"], **private)
     classes.fit(X, np.array(["low", "mid", "high"])[np.digitize(y, [-0.6, 0.6])])
-    many = ERMRegressor(2.0, target_bound=4.0, algorithm="dp-gd", **private).fit(X, y)
+    many = DenseRegressor(2.0, target_bound=4.0, algorithm="dp-gd", **private).fit(X, y)
     for name, model in {"numbers": numbers, "classes": classes, "many": many}.items():
         model.report(folder / f"{name}.html")
     (experiment,) = find_experiments(["x5"])

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from thresher import Ledger, PrivacyWarning, SparseClassifier, SparseRegressor
-from thresher.erm_estimators import ERMClassifier, ERMRegressor
-from thresher.federated import FederatedERMClassifier, FederatedSparseClassifier
-from thresher.loading import load_model
-from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
+from thresher.federated import FederatedDenseClassifier, FederatedSparseClassifier
+from thresher.local.estimators import LocalSparseClassifier, LocalSparseRegressor
+from thresher.models.dense import DenseClassifier, DenseRegressor
+from thresher.models.files import load_model
 from thresher.report.model import model_page
 
 rng = np.random.default_rng(0)
@@ -29,13 +29,13 @@ KINDS = {
     "two classes": lambda: SparseClassifier(3, epsilon=2.0, **BOUNDED).fit(X, two),
     "three classes": lambda: SparseClassifier(3, epsilon=2.0, **BOUNDED).fit(X, three),
     "each class": lambda: SparseClassifier(3, epsilon=6.0, algorithm="pursuit", **BOUNDED).fit(X, three),
-    "batches": lambda: ERMClassifier(1.0, classes=[0, 1], **BOUNDED).fit(X, two),
-    "a filter": lambda: ERMRegressor(1.0, algorithm="dp-agd", **NUMBERS).fit(X, y),
+    "batches": lambda: DenseClassifier(1.0, classes=[0, 1], **BOUNDED).fit(X, two),
+    "a filter": lambda: DenseRegressor(1.0, algorithm="dp-agd", **NUMBERS).fit(X, y),
     "not private": lambda: SparseRegressor(3, epsilon=math.inf, algorithm="ight", **NUMBERS).fit(X, y),
     "local": lambda: LocalSparseRegressor(2, 2.0, **NUMBERS).fit(X, y),
     "labels": lambda: LocalSparseClassifier(2, 2.0, algorithm="label-ldp-iht", random_state=0).fit(X, three),
     "parties": lambda: FederatedSparseClassifier(2, epsilon=1.0, classes=[0, 1], **BOUNDED).fit(hospitals),
-    "printed": lambda: FederatedERMClassifier(1.0, algorithm="rajkumar-agarwal", **BOUNDED).fit(hospitals),
+    "printed": lambda: FederatedDenseClassifier(1.0, algorithm="rajkumar-agarwal", **BOUNDED).fit(hospitals),
 }
 
 

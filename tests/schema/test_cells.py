@@ -1,17 +1,21 @@
 """Cells as numbers, days, codes and ids; whatever they hold, nothing is raised."""
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
-from thresher.schema import Column
-from thresher.schema.cells import GAP, OTHER, codes_of, ids_of, numbers_of, several_codes_of
-from thresher.schema.dialect import Dialect
+from thresher.data.schema import Column
+from thresher.data.schema.cells import GAP, OTHER, codes_of, ids_of, numbers_of, several_codes_of, texts_of
+from thresher.data.schema.dialect import PLAIN, Dialect
+from thresher.data.schema.sources import source_of
 
 NAN = float("nan")
 
@@ -42,6 +46,77 @@ NUMBER = column(bounds=[-10, 10])
 )
 def test_numbers_are_read_clipped_or_a_gap(cells, read):
     assert np.array_equal(numbers_of(NUMBER, cells), read, equal_nan=True)
+
+
+LONG = [2**53 + 1, 2**53 + 2, 2**53 + 3, 5]  # as floating-point numbers, not all of them would stay what they are
+HOLDERS = {
+    "list": list,
+    "pandas Int64": lambda cells: pd.Series(cells, dtype="Int64"),
+    "pandas UInt64": lambda cells: pd.Series(cells, dtype="UInt64"),
+    "pandas of arrow": lambda cells: pd.Series(cells, dtype="int64[pyarrow]"),
+    "pandas category": lambda cells: pd.Series(pd.Categorical(cells)),
+    "pandas object": lambda cells: pd.Series(cells, dtype=object),
+    "polars": pl.Series,
+}
+
+
+@pytest.mark.parametrize("held", HOLDERS.values(), ids=HOLDERS)
+def test_a_gap_in_one_row_changes_the_whole_numbers_of_no_other(held):
+    """As an array, a column with a gap becomes one of floating-point numbers."""
+    declared = column(categories=[str(cell) for cell in LONG])
+    for last in (7, None):
+        cells = held([*LONG, last])
+        assert codes_of(declared, cells).tolist()[:4] == [0, 1, 2, 3]
+        assert ids_of(cells)[:4] == LONG
+        assert texts_of(cells)[:4] == [str(cell) for cell in LONG]
+
+
+def test_a_gap_in_one_row_of_a_parquet_file_changes_the_whole_numbers_of_no_other(tmp_path):
+    declared = column(categories=[str(cell) for cell in LONG])
+    for last in (7, None):
+        parquet.write_table(pyarrow.table({"x": pyarrow.array([*LONG, last], pyarrow.int64())}), tmp_path / "t.parquet")
+        (piece,) = source_of(tmp_path / "t.parquet", PLAIN).pieces(["x"], lambda part: None)
+        assert codes_of(declared, piece["x"]).tolist()[:4] == [0, 1, 2, 3]
+        assert ids_of(piece["x"])[:4] == LONG
+        assert numbers_of(NUMBER, piece["x"]).tolist()[:4] == [10, 10, 10, 5]
+
+
+def test_a_moment_is_the_day_that_its_own_clock_shows():
+    """Moments of different zones may be equal, and the day of the first must not become that of the others."""
+    day = column(bounds=[date(2020, 1, 1), date(2020, 12, 31)])
+    here = datetime(2020, 5, 1, 23, 30, tzinfo=UTC)
+    there = here.astimezone(timezone(timedelta(hours=2)))
+    assert here == there
+    assert numbers_of(day, [here, there]).tolist() == [121, 122]
+    assert numbers_of(day, [there, here]).tolist() == [122, 121]
+
+
+def unspeakable():
+    raise LookupError
+
+
+class Strange:
+    __str__ = __float__ = lambda self: unspeakable()
+
+
+STRANGE = [np.array([1, 2]), [1, 2], 10**5000, Decimal("sNaN"), object(), {1: 2}, b"x", 1j, pd.NaT, Strange()]
+
+
+@pytest.mark.parametrize("held", [list, HOLDERS["pandas object"]], ids=["list", "pandas object"])
+@pytest.mark.parametrize("strange", STRANGE, ids=lambda cell: type(cell).__name__)
+def test_no_cell_raises_or_changes_how_others_are_read(strange, held):
+    readers = [
+        lambda cells: numbers_of(NUMBER, cells).tolist(),
+        lambda cells: numbers_of(column(bounds=[date(2020, 1, 1), date(2020, 12, 31)]), cells).tolist(),
+        lambda cells: codes_of(column(categories=["5", "x"]), cells).tolist(),
+        lambda cells: codes_of(column(categories=[5, 6]), cells).tolist(),
+        lambda cells: several_codes_of(column(categories=["5", "x"], separator=";"), cells)[1].tolist(),
+        ids_of,
+        texts_of,
+    ]
+    plain = ["5", "x", "2020-02-02"]
+    for read in readers:
+        np.testing.assert_equal(read(held([*plain, strange]))[:3], read(held(plain)))
 
 
 def test_what_is_outside_may_be_declared_a_gap_and_a_comma_a_point():

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from schema.messy import SCHEMA, write_messy
-from thresher.cli import app
+from thresher.cli.app import app
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_checks_as_json(here):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["schema", "draft", "t.csv", "--target", "stay"], "--out='t.toml' exists; a draft overwrites nothing"),
+        (["schema", "draft", "t.csv", "--target", "stay"], "--out='t.toml' exists; give another name, or --force"),
         (["schema", "draft", "t.csv", "--target", "hay", "--out", "n.toml"], "'hay' is not a column of DATA"),
         (["schema", "draft", "no.csv", "--target", "stay"], "DATA='no.csv' is not a file"),
         (["schema", "check", "t.csv", "--schema", "no.toml"], "schema='no.toml' cannot be read"),

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from schema.messy import PLANTED, SCHEMA, write_messy
 from thresher import Ledger, Schema
-from thresher.cli import app
-from thresher.schema import Column
-from thresher.schema.cells import FAULTS, codes_of, faults_of, numbers_of, several_codes_of
-from thresher.schema.counts import count_faults
+from thresher.cli.app import app
+from thresher.data.schema import Column
+from thresher.data.schema.cells import FAULTS, codes_of, faults_of, numbers_of, several_codes_of
+from thresher.estimates.counts import count_faults
 
 NONE, MISSING, UNREADABLE, OUTSIDE = -1, 0, 1, 2
 

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from thresher import Schema, SparseRegressor
-from thresher.schema.dialect import Dialect
-from thresher.schema.draft import FEWEST, draft
-from thresher.schema.looks import named_id
-from thresher.schema.writing import outwards, quoted, rounded
+from thresher.data.schema.dialect import Dialect
+from thresher.data.schema.draft import FEWEST, draft
+from thresher.data.schema.looks import named_id
+from thresher.data.schema.writing import outwards, quoted, rounded
 
 
 def frame(n=1000, seed=0):
@@ -72,6 +72,16 @@ def test_a_draft_can_be_used_as_it_is_and_marks_the_certificate():
     model = SparseRegressor.from_schema(schema, sparsity=3, epsilon=4.0).fit(frame())
     assert model.certificate_.grade == "conditional"
     assert "read from the data" in model.certificate_.assumptions[0]
+
+
+@pytest.mark.parametrize("empty", ["", None, np.nan])
+def test_a_column_without_any_cell_is_ignored(empty, tmp_path):
+    table = frame().assign(nothing=empty)
+    assert [c.role for c in drafted(table)[1].columns if c.name == "nothing"] == ["ignore"]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert [c.role for c in drafted(tmp_path / "t.csv")[1].columns if c.name == "nothing"] == ["ignore"]
+    with pytest.raises(ValueError, match="neither numbers nor a few classes"):
+        draft(table, "nothing")
 
 
 def test_targets_are_numbers_or_classes():

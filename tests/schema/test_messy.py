@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from schema.messy import SCHEMA, write_messy
 from thresher import Certificate, Schema
-from thresher.cli import app
+from thresher.cli.app import app
 
 ROWS = 1_000_000
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from schema.messy import PLANTED, SCHEMA, write_messy
 from thresher import SparseRegressor
-from thresher.cli import app
+from thresher.cli.app import app
 
 SPELLINGS = [
     *PLANTED.values(), *(text.lower() for text in PLANTED.values()),

@@ -9,8 +9,8 @@ from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
 from thresher import load_model
-from thresher.cli import app
-from thresher.datasets import MissingDataError, load, write_table
+from thresher.cli.app import app
+from thresher_papers.datasets import MissingDataError, load, write_table
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WORTH = {"adult": ("income", ">50K", 0.85), "diabetes130": ("readmitted", "yes", 0.6)}

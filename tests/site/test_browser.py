@@ -1,11 +1,10 @@
 """The site in a real browser, opened from the disk: nothing is too wide, nothing is missing, nothing is fetched."""
 
-import time
-
 import pytest
 
 from browsing import Browser
 from site_pages import pages_of
+from waiting import eventually
 
 OVERFLOW = "return document.documentElement.scrollWidth - window.innerWidth"
 UNSEEN = """
@@ -63,8 +62,5 @@ def test_a_dark_screen_gets_a_dark_page_with_figures_on_white(browser, site):
 def test_search_works_without_a_server(browser, site):
     browser.open(site / "index.html")
     browser.run(SEARCH)
-    until = time.monotonic() + 20
-    while not browser.run(FOUND) and time.monotonic() < until:
-        time.sleep(0.2)
-    assert any("ledger.html" in address for address in browser.run(FOUND))
+    assert any("ledger.html" in address for address in eventually(lambda: browser.run(FOUND)))
     assert browser.complaints == []

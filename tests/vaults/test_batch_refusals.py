@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.budget import Budget, BudgetExceeded
-from thresher.clipping import Bounds
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient, SampledGradient, SampledMomentum
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianGradient, SampledGradient, SampledMomentum
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 N = 20
 
 
 def problem_of(n=N):
-    return Problem(n, 2, 1, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), intercept=False)
+    return LinearProblem(n, 2, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=1, loss=SQUARED, intercept=False)
 
 
 def vault_of(release, rows=N, adjacency="replace-one", noise=None, X=None):

@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from neighbours import SOME_BOUNDS, WILD_ENTRIES, WILD_TARGETS, with_row
-from thresher.budget import Adjacency, Budget, BudgetExceeded
-from thresher.clipping import Bounds, gradient_sensitivity
-from thresher.engines.dense import DenseEngine
-from thresher.plan import Answer, Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import (
+from neighbours import SOME_BOUNDS, WILD_ENTRIES, WILD_TARGETS, round_off_paid, with_row
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
+from thresher.privacy.plan import Answer, Plan
+from thresher.privacy.releases import (
     ExactRelease,
     GaussianGradient,
     GumbelQuantile,
@@ -23,7 +21,12 @@ from thresher.releases import (
     GumbelVotes,
     LaplaceVertex,
 )
+from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
+from thresher.vaults.engines.dense import DenseEngine
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 LOSSES = ["squared", "logistic"]
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
@@ -44,7 +47,7 @@ class Glass(CentralVault):
 def make_vault(X, y, *releases, loss="squared", bounds=None, adjacency="replace-one", n=None, intercept=False, **noise):
     bounds = bounds or Bounds(feature=1.0)
     bounds = Bounds(bounds.feature, bounds.row, RANGE if loss == "squared" else None)
-    problem = Problem(n or X.shape[0], X.shape[1], 2, loss, bounds, intercept)
+    problem = LinearProblem(n or X.shape[0], X.shape[1], bounds, sparsity=2, loss=loss_named(loss), intercept=intercept)
     plan = Plan("test", problem, Budget(math.inf, 1e-6, adjacency), releases)
     return Glass(X, y, plan, NoiseSource(noise.get("seed", 0), hardened=noise.get("hardened", False)))
 
@@ -334,7 +337,7 @@ def test_a_selection_is_the_exponential_mechanism_of_its_plan_and_not_one_a_quar
     offset = np.array([-0.125 + 2.4 * scale, 0.0])  # the first column's score is then 2.4 scales, the other's 0
     wins = sum(vault.selection(np.zeros(2), release, 0.5, offset)[0] == 0 for _ in range(draws))
     assert vault.scores[0] - vault.scores[1] == pytest.approx(2.4 * scale)
-    assert vault.answers[0].scale == pytest.approx(scale, rel=1e-6)
+    assert vault.answers[0].scale == pytest.approx(scale * (1 + round_off_paid(adjacency, hardened)), rel=1e-6)
     assert plausible(wins, draws, odds(2.4, 1.0))
     assert not plausible(wins, draws, odds(2.4, 1.25))
     assert not plausible(wins, draws, odds(2.4, 0.8))
@@ -369,7 +372,8 @@ def test_the_record_holds_release_clip_sensitivity_and_scale(hardened, adjacency
         vault.answers, (releases[0], releases[1], releases[1]), (0.25, 1.0, 1.0), moves, strict=True
     ):
         assert answer == Answer(release, clip, sensitivity, answer.scale)
-        assert 1 - 1e-12 <= answer.scale / (release.multiplier * sensitivity) <= 1 + 1e-6
+        paid = 1 + round_off_paid(adjacency, hardened, 300 if release is releases[0] else 4)
+        assert answer.scale == pytest.approx(paid * release.multiplier * sensitivity, rel=1e-6)
 
 
 def test_the_noise_of_a_hardened_step_does_not_tell_how_many_rows_there_are():

@@ -9,18 +9,23 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 
 from neighbours import PER_COLUMN, SOME_BOUNDS, WILD_ENTRIES, with_row
-from thresher.budget import Adjacency, Budget, BudgetExceeded
-from thresher.clipping import Bounds, gradient_sensitivity, gram_sensitivity
-from thresher.engines.dense import DenseEngine
-from thresher.engines.sparse import SparseEngine
-from thresher.plan import Answer, Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGram, GaussianMoments, GumbelQuantile
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
+from thresher.privacy.plan import Answer, Plan
+from thresher.privacy.releases import GaussianGram, GaussianMoments, GumbelQuantile
+from thresher.privacy.sensitivity import gradient_sensitivity, gram_sensitivity
 from thresher.vaults import CentralVault
+from thresher.vaults.engines.dense import DenseEngine
+from thresher.vaults.engines.sparse import SparseEngine
+from thresher.vaults.losses import SQUARED, loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
 LEVELS = np.array([0.013, 0.31, 0.77, 1.51, 33.3])
 N, D = 12, 5
+
+WIDENED = {"replace-one": 1e-6, "add-remove": 6e-4}  # by the round-off of n, or of up to 2^33, rows
 
 
 class Glass(CentralVault):
@@ -34,7 +39,7 @@ class Glass(CentralVault):
 def make_vault(X, y, *releases, loss="squared", bounds=None, adjacency="replace-one", n=None, intercept=False, **noise):
     bounds = bounds or Bounds(feature=1.0)
     bounds = Bounds(bounds.feature, bounds.row, (-1.0, 1.0) if loss == "squared" else None)
-    problem = Problem(n or X.shape[0], X.shape[1], 2, loss, bounds, intercept)
+    problem = LinearProblem(n or X.shape[0], X.shape[1], bounds, sparsity=2, loss=loss_named(loss), intercept=intercept)
     plan = Plan("test", problem, Budget(math.inf, 1e-6, adjacency), releases)
     return Glass(X, y, plan, NoiseSource(noise.get("seed", 0), hardened=noise.get("hardened", False)))
 
@@ -195,7 +200,7 @@ def test_noise_is_isotropic_in_the_frobenius_norm_and_symmetric(hardened, adjace
     noise = np.array([vault.gram(np.arange(D), release, 0.7) for _ in range(draws)]) - value
     np.testing.assert_allclose(noise, noise.transpose(0, 2, 1), atol=1e-12)
     scale = 3.0 * gram_sensitivity(0.49, N, Adjacency(adjacency))
-    assert vault.answers[-1].scale == pytest.approx(scale, rel=1e-6)
+    assert vault.answers[-1].scale == pytest.approx(scale, rel=WIDENED[adjacency])
     diagonal = noise[:, np.arange(D), np.arange(D)]
     above = noise[:, *np.triu_indices(D, 1)]
     for entries, sd in ((diagonal, scale), (above, scale / math.sqrt(2))):
@@ -218,7 +223,7 @@ def test_the_record_holds_the_squared_norm_as_its_clip(adjacency, hardened):
     (answer,) = vault.answers
     sensitivity = gram_sensitivity(0.25, N, Adjacency(adjacency))
     assert answer == Answer(release, 0.25, sensitivity, answer.scale)
-    assert 1 - 1e-12 <= answer.scale / (3.0 * sensitivity) <= 1 + 1e-6
+    assert 1 - 1e-12 <= answer.scale / (3.0 * sensitivity) <= 1 + WIDENED[adjacency]
 
 
 @pytest.mark.parametrize("norm", [0.0, -0.0, math.inf, math.nan, 1e-60, 1e60])
@@ -349,7 +354,7 @@ def test_without_noise_the_level_is_the_one_whose_cell_holds_the_quantile(form):
 
 def test_targets_are_centred_on_their_public_range_before_the_quantile():
     X, _ = some_rows()
-    problem = Problem(N, D, 2, "squared", Bounds(feature=1.0, target=(10.0, 14.0)))
+    problem = LinearProblem(N, D, Bounds(feature=1.0, target=(10.0, 14.0)), sparsity=2, loss=SQUARED)
     release = GumbelQuantile(1, 0.0)
     vault = CentralVault(X, np.full(N, 13.0), Plan("test", problem, Budget(math.inf, 1e-6), (release,)), NoiseSource(0))
     assert vault.quantile("targets", 0.5, np.array([-2.0, 0.0, 1.0, 2.0]), np.zeros(D + 1), release) == 1.0

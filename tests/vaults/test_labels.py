@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from thresher.budget import Budget, BudgetExceeded
-from thresher.clipping import Bounds
-from thresher.plan import Plan, Problem
-from thresher.randomisers import Classes, Gaussian, Laplace, Piecewise
-from thresher.randomness import NoiseSource
-from thresher.releases import ClassReport, ExactRelease, GaussianReport, LaplaceReport, PiecewiseReport
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import ClassReport, ExactRelease, GaussianReport, LaplaceReport, PiecewiseReport
 from thresher.vaults import LabelVault
+from thresher.vaults.losses import SQUARED, loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomisers import Classes, Gaussian, Laplace, Piecewise
+from thresher.vaults.randomness import NoiseSource
 
 N, D = 60_000, 3
 LOW, HIGH = -1.0, 5.0
@@ -28,7 +30,15 @@ REPORTS = {
 
 def problem_of(loss="squared", outputs=1, intercept=True):
     target = (LOW, HIGH) if loss == "squared" else None
-    return Problem(N, D, 2, loss, Bounds(feature=1.0, target=target), intercept, outputs)
+    return LinearProblem(
+        N,
+        D,
+        Bounds(feature=1.0, target=target),
+        sparsity=2,
+        loss=loss_named(loss),
+        intercept=intercept,
+        outputs=outputs,
+    )
 
 
 def vault_of(y, release, problem=None, X=None, seed=0):
@@ -92,7 +102,7 @@ def test_nothing_is_answered_before_labels_were_reported_and_nobody_reports_twic
 def test_gradients_are_those_of_public_rows_and_reported_labels(form):
     rng = np.random.default_rng(1)
     X, y = rng.uniform(-1, 1, (50, D)), rng.uniform(-1, 5, 50)
-    problem = Problem(50, D, 2, "squared", Bounds(feature=1.0, target=(LOW, HIGH)))
+    problem = LinearProblem(50, D, Bounds(feature=1.0, target=(LOW, HIGH)), sparsity=2, loss=SQUARED)
     release = PiecewiseReport(1, 1.0)
     theta = np.array([0.3, -0.2, 0.0, 0.5])
     with vault_of(y, release, problem, form(X)) as vault:

@@ -9,20 +9,22 @@ import numpy as np
 import pytest
 
 from thresher.algorithms import LDPIHT
-from thresher.budget import Budget, BudgetExceeded
-from thresher.clipping import Bounds
-from thresher.datasets import ldp_law
-from thresher.plan import Plan, Problem
-from thresher.randomisers import VECTOR_RANDOMISERS
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianGradient, HypercubeReport, SphereReport
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianGradient, HypercubeReport, SphereReport
 from thresher.vaults import SimulatedVault
+from thresher.vaults.losses import SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomisers import VECTOR_RANDOMISERS
+from thresher.vaults.randomness import NoiseSource
+from thresher_papers.datasets import ldp_law
 
 N, D = 40_000, 8
 
 
 def facts(intercept=False):
-    return Problem(N, D, 2, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), intercept)
+    return LinearProblem(N, D, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=2, loss=SQUARED, intercept=intercept)
 
 
 def planned(release, problem=None):
@@ -115,7 +117,7 @@ def test_memory_beside_the_records_is_that_of_a_block_and_a_few_numbers_per_pers
     n = 300_000
     law = ldp_law(n, 100, 5)
     X, y, _ = law.draw(seed=0)
-    problem = Problem(n, 100, 5, "squared", Bounds(feature=1.0, target=(-5.05, 5.05)))
+    problem = LinearProblem(n, 100, Bounds(feature=1.0, target=(-5.05, 5.05)), sparsity=5, loss=SQUARED)
     plan = LDPIHT().plan(problem, Budget(1.0, 0.0))
     tracemalloc.start()
     with SimulatedVault(X, y, plan, NoiseSource(0)) as vault:

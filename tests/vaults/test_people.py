@@ -11,20 +11,24 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from neighbours import SOME_BOUNDS, WILD_ENTRIES, WILD_TARGETS
-from thresher.budget import Budget, BudgetExceeded
-from thresher.clipping import Bounds
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import ExactRelease, GaussianGradient, HypercubeReport, SphereReport
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import ExactRelease, GaussianGradient, HypercubeReport, SphereReport
 from thresher.vaults import SimulatedVault, people
+from thresher.vaults.losses import SQUARED, loss_named
 from thresher.vaults.people import Crowd, Reporter, label_randomiser, unit_labels, vector_randomiser
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 D = 5
 
 
 def problem_of(bounds, loss="squared", intercept=True):
     target = (-2.0, 3.0) if loss == "squared" else None
-    return Problem(100, D, 2, loss, Bounds(bounds.feature, bounds.row, target), intercept)
+    return LinearProblem(
+        100, D, Bounds(bounds.feature, bounds.row, target), sparsity=2, loss=loss_named(loss), intercept=intercept
+    )
 
 
 def reporter_of(problem, shape, clip=0.5):
@@ -50,6 +54,21 @@ def test_no_record_leaves_the_unit_ball_or_cube(loss, bounds, shape, data):
     assert np.all(np.isfinite(value))
     size = np.linalg.norm(value) if shape == "ball" else np.abs(value).max()
     assert size <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+def test_what_a_person_reports_on_depends_on_nobody_beside_them(form):
+    """People that are simulated together must not share a product whose round-off depends on where they stand."""
+    rng = np.random.default_rng(0)
+    for d in (3, 7, 16, 33):
+        problem = LinearProblem(
+            100, d, Bounds(feature=2.0, target=(-9.0, 9.0)), sparsity=2, loss=SQUARED, intercept=True
+        )
+        row, theta = rng.normal(size=d), rng.normal(size=d + 1)
+        for n in (1, 2, 3, 5, 17, 64, 129):
+            values = reporter_of(problem, "cube", 9.0).values(form(np.tile(row, (n, 1))), np.full(n, 0.3), theta)
+            alone = reporter_of(problem, "cube", 9.0).values(form(row[None]), np.array([0.3]), theta)
+            np.testing.assert_array_equal(values, np.tile(alone, (n, 1)))
 
 
 def test_values_are_the_clipped_gradient_over_its_bound():
@@ -115,7 +134,9 @@ class Watched:
 
 def vault_of(X, y, rounds, clip=0.5):
     """A vault without privacy that may be asked ``rounds`` times, and its question."""
-    problem = Problem(len(y), D, 2, "squared", Bounds(feature=1.0, target=(-2.0, 2.0)), intercept=False)
+    problem = LinearProblem(
+        len(y), D, Bounds(feature=1.0, target=(-2.0, 2.0)), sparsity=2, loss=SQUARED, intercept=False
+    )
     release = ExactRelease(times=rounds, question="local gradient")
     vault = SimulatedVault(X, y, Plan("probe", problem, Budget(math.inf, 0.0), (release,)), NoiseSource(0))
     return vault, lambda: vault.gradient(problem.origin(), release, clip)

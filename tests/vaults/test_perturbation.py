@@ -9,13 +9,17 @@ from scipy import sparse, stats
 from scipy.integrate import quad
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from thresher.accounting import ORDERS
-from thresher.budget import Adjacency, Budget, BudgetExceeded
-from thresher.clipping import Bounds, gradient_sensitivity
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import ExactRelease, GaussianMinimiser, PerturbedMinimiser
-from thresher.vaults import CentralVault, perturbation
+from thresher.privacy.accounting import ORDERS
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import ExactRelease, GaussianMinimiser, PerturbedMinimiser
+from thresher.privacy.sensitivity import gradient_sensitivity
+from thresher.vaults import CentralVault
+from thresher.vaults.central import perturbation
+from thresher.vaults.losses import SQUARED, loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
 ADJACENCIES = list(Adjacency)
@@ -25,7 +29,7 @@ REPLACE, ADD = "replace-one", "add-remove"
 
 def make_vault(X, y, *releases, loss="squared", adjacency=REPLACE, n=None, intercept=False, seed=0, **facts):
     bounds = facts.get("bounds") or Bounds(feature=1.0, target=(-1.0, 1.0) if loss == "squared" else None)
-    problem = Problem(n or X.shape[0], X.shape[1], 1, loss, bounds, intercept)
+    problem = LinearProblem(n or X.shape[0], X.shape[1], bounds, sparsity=1, loss=loss_named(loss), intercept=intercept)
     plan = Plan("test", problem, Budget(math.inf, 1e-6, adjacency), releases)
     return CentralVault(X, y, plan, NoiseSource(seed, hardened=facts.get("hardened", False)))
 
@@ -94,7 +98,7 @@ def worst_delta(epsilon, norm, clip, weight, sd, adjacency):
 
 
 def problem_of(norm, n=50):
-    return Problem(n, norm**2, 1, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), False)
+    return LinearProblem(n, norm**2, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=1, loss=SQUARED, intercept=False)
 
 
 def audit(release, norm, ridge, adjacency, delta, noise=1.0, claim=None):
@@ -418,11 +422,6 @@ def test_only_the_planned_release_pays():
     with pytest.raises(BudgetExceeded):
         vault.minimiser(planned, 1.0, 0.5)
     assert vault.answers == ()
-
-
-def test_hardened_mode_has_no_exact_sampler_for_it_and_opens_no_vault():
-    with pytest.raises(ValueError, match="hardened=True"):
-        make_vault(*some_rows(), PerturbedMinimiser(1, 2.0, 10.0, 20.0), hardened=True)
 
 
 def test_the_planned_precision_follows_from_public_numbers():

@@ -1,6 +1,7 @@
 """A person with many wild rows moves no answer further than one row may, because all of them count as one."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,12 +10,11 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 
 from neighbours import SOME_BOUNDS
-from thresher.budget import Adjacency, Budget
-from thresher.clipping import Bounds, gradient_sensitivity
-from thresher.plan import MOST_ROWS_EACH, Plan, Problem
-from thresher.polytopes import L1Ball
-from thresher.randomness import NoiseSource
-from thresher.releases import (
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.facts import MOST_ROWS_EACH
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import (
     GaussianGradient,
     GaussianGram,
     GaussianLabels,
@@ -30,9 +30,13 @@ from thresher.releases import (
     SampledGradient,
     SampledMomentum,
 )
+from thresher.privacy.sensitivity import ROUND_OFF, gradient_sensitivity, most_present, norm_error, round_off
 from thresher.vaults import CentralVault
-from thresher.vaults.rows import ROUND_OFF, round_off
-from thresher.vaults.shares import Shares
+from thresher.vaults.central.shares import Shares
+from thresher.vaults.losses import SQUARED, loss_named
+from thresher.vaults.polytopes import L1Ball
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
 OTHERS, D, BATCH = 8, 5, 3  # people beside the one who changes, columns, people in a batch
@@ -125,7 +129,16 @@ def make_vault(table, release, loss="squared", bounds=None, adjacency="replace-o
     bounds = Bounds(bounds.feature, bounds.row, (-1.0, 1.0) if loss == "squared" else None)
     if loss == "multinomial":
         y = np.equal.outer(y, np.arange(3)).astype(float)
-    problem = Problem(N, D, 2, loss, bounds, intercept, 3 if loss == "multinomial" else 1, unit="person")
+    problem = LinearProblem(
+        N,
+        D,
+        bounds,
+        sparsity=2,
+        loss=loss_named(loss),
+        intercept=intercept,
+        outputs=3 if loss == "multinomial" else 1,
+        unit="person",
+    )
     plan = Plan("test", problem, Budget(math.inf, 1e-6, adjacency), (release,))
     kind = FORMS[noise.pop("form", "dense")]
     return Glass(kind(X), y, plan, Everybody(0, **noise), owners=owners)
@@ -237,7 +250,9 @@ def test_moments_and_gram_matrices_are_means_over_people(form):
 def test_a_batch_holds_all_rows_of_the_people_who_are_drawn(sampling):
     table = with_person(others("squared", 2), [(np.ones(D), 1.0)] * 4)
     release = SampledGradient(1, 0.0, BATCH, N, sampling, Adjacency.REPLACE_ONE)
-    problem = Problem(N, D, 2, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), False, unit="person")
+    problem = LinearProblem(
+        N, D, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=2, loss=SQUARED, intercept=False, unit="person"
+    )
     vault = CentralVault(
         *table[:2], Plan("test", problem, Budget(math.inf, 1e-6), (release,)), NoiseSource(5), owners=table[2]
     )
@@ -298,9 +313,12 @@ def test_no_draw_is_made_where_nobody_has_too_many_rows():
 # -- round-off ----------------------------------------------------------------------------------------------------
 
 
-def test_round_off_allows_for_every_row_that_may_count():
-    assert round_off(1000, 2.0, 64) == pytest.approx(2 * (2 * 1000 * 64 + 8) * ROUND_OFF * 2.0)
-    assert round_off(1000, 2.0) == round_off(1000, 2.0, 1)
+def test_round_off_allows_for_everybody_who_may_be_there():
+    assert round_off(1000, 2.0, 3000) == pytest.approx(300 * ROUND_OFF * 3 * 2.0)
+    assert most_present(1000, Adjacency.REPLACE_ONE) == 1000
+    assert most_present(1000, Adjacency.ADD_REMOVE) == 2**33
+    moved = gradient_sensitivity(2.0, 1000, Adjacency.ADD_REMOVE)
+    assert 2 * round_off(1000, 2.0, 2**33) < 1e-3 * moved  # which a fit pays for
 
 
 def test_the_round_off_of_a_real_sum_is_within_the_bound():
@@ -309,14 +327,30 @@ def test_the_round_off_of_a_real_sum_is_within_the_bound():
     people, clip = 200, 1.0
     X, owners = rng.uniform(-1, 1, (64 * people, D)), np.tile(np.arange(people), 64)
     y = rng.uniform(-1, 1, len(X))
-    problem = Problem(people, D, 2, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), False, unit="person")
+    problem = LinearProblem(
+        people, D, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=2, loss=SQUARED, intercept=False, unit="person"
+    )
     release = GaussianGradient(1, 0.0)
     vault = Glass(X, y, Plan("t", problem, Budget(math.inf, 1e-6), (release,)), NoiseSource(0), owners=owners)
     answer = vault.gradient(problem.origin(), release, clip)
     limits = clip / np.linalg.norm(X, axis=1)
     terms = np.clip(-y, -limits, limits)[:, None] * X / (64 * people)
     exact = np.array([math.fsum(column) for column in terms.T])
-    assert 0 < np.linalg.norm(answer - exact) <= vault.error == round_off(people, clip, 64)
+    paid = round_off(people, clip, people) + norm_error(problem.dimension, clip) / people
+    assert 0 < np.linalg.norm(answer - exact) <= vault.error == paid
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_wide_row_is_longer_than_its_computed_norm_and_that_is_paid_for(form):
+    """Squares below an ulp of the first one vanish, one after the other: 300 u clip would not cover a row alone."""
+    d, clip = 200_000, 1.0
+    x = np.full((1, d), 1e-8)
+    x[0, 0] = 1.0
+    problem = LinearProblem(1, d, Bounds(feature=1.0, target=(-9.0, 9.0)), sparsity=2, loss=SQUARED, intercept=False)
+    release = GaussianGradient(1, 0.0)
+    vault = Glass(form(x), np.array([-9.0]), Plan("t", problem, Budget(math.inf, 1e-6), (release,)), NoiseSource(0))
+    longer = math.sqrt(math.fsum(vault.gradient(problem.origin(), release, clip) ** 2)) - clip
+    assert round_off(1, clip, 1) < longer <= norm_error(d, clip)
 
 
 @pytest.mark.parametrize("question", ["gradient", "gram", "residuals", "step length", "sampled gradient"])
@@ -326,8 +360,18 @@ def test_hardened_noise_pays_for_the_round_off_of_many_rows(question):
     vault = make_vault(others("squared", 0), release, hardened=True)
     ask(vault, release, vault.problem.origin(), 0.5)
     (answer,) = vault.answers
-    assert vault.error >= round_off(N, 0.5, 64)
+    assert vault.error >= round_off(N, 0.5, N)
     assert answer.scale >= release.multiplier * (answer.sensitivity + 2 * vault.error)
+
+
+def test_ranks_are_counted_exactly_but_for_their_fractions():
+    """Rows of people with one to 64 rows, and some that do not count, against fractions in exact arithmetic."""
+    rng = np.random.default_rng(0)
+    owners = np.repeat(np.arange(70), np.arange(1, 71))
+    shares, places = Shares(owners, NoiseSource(0)), rng.integers(0, 6, len(owners))
+    counted = [Fraction(1, round(1 / share)) if share else Fraction(0) for share in shares.of_rows]
+    exact = [float(sum(part for part, at in zip(counted, places, strict=True) if at <= level)) for level in range(5)]
+    np.testing.assert_allclose(shares.counted(places, 5), exact, rtol=1e-14)
 
 
 # -- refusals -----------------------------------------------------------------------------------------------------
@@ -337,14 +381,14 @@ def test_owners_and_unit_must_agree():
     X, y, owners = others("squared", 0)
     release = GaussianGradient(1, 1.0)
     for unit, given_owners in (("row", owners), ("person", None)):
-        problem = Problem(N, D, 2, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), unit=unit)
+        problem = LinearProblem(N, D, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=2, loss=SQUARED, unit=unit)
         plan = Plan("test", problem, Budget(math.inf, 1e-6), (release,))
         with pytest.raises(ValueError, match="owners must be given where the unit is a person"):
             CentralVault(X, y, plan, NoiseSource(0), owners=given_owners)
 
 
 def test_objective_perturbation_and_printed_noise_are_refused_when_they_are_planned():
-    problem = Problem(N, D, 2, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), unit="person")
+    problem = LinearProblem(N, D, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=2, loss=SQUARED, unit="person")
     budget = Budget(math.inf, 1e-6)
     with pytest.raises(ValueError, match="its perturbed minimiser is proved, or printed, for people with one row each"):
         Plan("two-stage", problem, budget, (PerturbedMinimiser(1, 1.0, 0.1, 1000.0),))

@@ -10,20 +10,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.accounting import gaussian_epsilon
-from thresher.budget import Adjacency, Budget, BudgetExceeded
-from thresher.certificate import certify
-from thresher.clipping import Bounds, counts_sensitivity
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianCategories, GaussianGradient
+from thresher.privacy.accounting import gaussian_epsilon
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
+from thresher.privacy.certificate import certify
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianCategories, GaussianGradient
+from thresher.privacy.sensitivity import counts_sensitivity
 from thresher.vaults import TextVault
+from thresher.vaults.losses import SQUARED
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 LETTERS = ["", "a", "b", "c"]  # "" is a gap
 
 
 def problem_of(n, d=1, unit="row"):
-    return Problem(n, d, 1, "squared", Bounds(1.0, target=(-1.0, 1.0)), intercept=False, unit=unit)
+    return LinearProblem(n, d, Bounds(1.0, target=(-1.0, 1.0)), sparsity=1, loss=SQUARED, intercept=False, unit=unit)
 
 
 def vault_of(columns, release, adjacency="replace-one", noise=None):
@@ -58,6 +61,19 @@ def test_counts_move_by_their_sensitivity_and_no_more(adjacency):
         vault.categories(0, release)
         (answer,) = vault.answers
         assert (answer.sensitivity, answer.scale) == (max(moves), 2.0 * max(moves))
+
+
+@pytest.mark.parametrize("hardened", [False, True])
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_the_scale_does_not_tell_how_many_texts_there_are(adjacency, hardened):
+    """It stands in the certificate: with a person who has a name of their own, one text more is there."""
+    release, scales = GaussianCategories(1, 2.0, 3.0), set()
+    for texts in (0, 1, 2, 3, 50):
+        rows = ["a"] * (60 - texts) + [f"t{i}" for i in range(texts)]
+        vault = vault_of([rows], release, adjacency, NoiseSource(0, hardened=hardened))
+        vault.categories(0, release)
+        scales |= {answer.scale for answer in vault.answers}
+    assert len(scales) == 1
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
@@ -189,10 +205,8 @@ def test_a_closed_vault_answers_nothing_and_no_vault_leaves_its_process():
     assert vault.answers == ()
 
 
-def test_hardened_noise_and_people_are_refused():
+def test_people_are_refused():
     release = GaussianCategories(1, 2.0, 3.0)
-    with pytest.raises(ValueError, match="no exact sampler for thresholded gaussian noise"):
-        vault_of([["a"]], release, noise=NoiseSource(0, hardened=True))
     with pytest.raises(ValueError, match="its categories is proved"):
         Plan("test", problem_of(10, unit="person"), Budget(1.0, 1e-6), (release,))
 
@@ -202,11 +216,25 @@ def test_a_certificate_with_too_little_noise_for_its_adjacency_does_not_hold():
     plan = Plan("test", problem_of(100), Budget(1.0, 1e-6), (release,))
     vault = TextVault(np.full((100, 1), "a", dtype=object), None, plan, NoiseSource(0))
     vault.categories(0, release)
-    sound = certify(plan, vault.answers, "test", ())
+    sound = certify(plan, vault.answers, vault.randomness, ())
     assert sound.verify()
     assert sound.second_opinion() == pytest.approx(1.0, rel=0.1)
     quiet = replace(vault.answers[0], sensitivity=1.0, scale=release.multiplier)
-    problems = certify(plan, (quiet,), "test", ()).verify().problems
+    problems = certify(plan, (quiet,), vault.randomness, ()).verify().problems
     assert any("sensitivity 1 of a categories is below 1.41421" in problem for problem in problems)
     lower = {**sound.releases[0]["release"], "clearance": 2.0}
     assert not replace(sound, releases=({**sound.releases[0], "release": lower},)).verify()
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("multiplier", [0.01, 2.0, 300.0, 1e6])
+def test_the_threshold_pays_for_the_grid_of_exact_noise(adjacency, multiplier):
+    """A text of one row is out of reach by ``clearance`` deviations of the noise that was added, and a grid step."""
+    release = GaussianCategories(1, multiplier, 4.0)
+    vault = vault_of([["a", "a", "b"]], release, adjacency, NoiseSource(0, hardened=True))
+    vault.categories(0, release)
+    (answer,) = vault.answers
+    planned = multiplier * counts_sensitivity(adjacency)
+    assert answer.scale > planned
+    assert release.threshold(answer.sensitivity) - 1 >= 4.0 * answer.scale + planned * 2.0**-28
+    assert release.threshold(answer.sensitivity) - 1 <= 4.0 * planned * (1 + 1e-7 * (1 + multiplier))

@@ -10,14 +10,17 @@ from scipy import sparse, stats
 from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 
 from neighbours import SOME_BOUNDS, WILD_ENTRIES, with_row
-from thresher.budget import Adjacency, Budget, BudgetExceeded
-from thresher.clipping import Bounds
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianLabels, GaussianMinimiser, PrintedLabels
-from thresher.vaults import CentralVault, minimise, rows, transfer
-from thresher.vaults.minimise import minimise_strongly_convex
-from thresher.vaults.transfer import spectral_norm
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianLabels, GaussianMinimiser, PrintedLabels
+from thresher.vaults import CentralVault
+from thresher.vaults.central import minimise, rows, transfer
+from thresher.vaults.central.minimise import minimise_strongly_convex
+from thresher.vaults.central.transfer import spectral_norm
+from thresher.vaults.losses import SQUARED, loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 LOSSES = ["squared", "logistic"]
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
@@ -27,7 +30,7 @@ N, D = 12, 5
 
 def make_vault(X, y, *releases, loss="squared", bounds=None, adjacency="replace-one", n=None, intercept=False, **noise):
     bounds = bounds or Bounds(feature=1.0, target=RANGE if loss == "squared" else None)
-    problem = Problem(n or X.shape[0], X.shape[1], 2, loss, bounds, intercept)
+    problem = LinearProblem(n or X.shape[0], X.shape[1], bounds, sparsity=2, loss=loss_named(loss), intercept=intercept)
     plan = Plan("test", problem, Budget(math.inf, 1e-6, adjacency), releases)
     return CentralVault(X, y, plan, NoiseSource(noise.get("seed", 0), hardened=noise.get("hardened", False)))
 
@@ -186,17 +189,20 @@ def test_columns_are_measured_in_units_of_their_bounds():
     scales, place = np.array([7.0, 1, 0.01, 1, 1]), np.array([7.0, 0.01, 1.0])
     plain = noiseless(X, y, features, columns, clip=0.5, intercept=True, bounds=Bounds((1.0,) * D, None, RANGE))
     other = Bounds(tuple(scales), None, RANGE)
-    constant = Problem(N, D, 2, "squared", other).intercept_column / (math.sqrt(D) / 8)
+    constant = LinearProblem(N, D, other, sparsity=2, loss=SQUARED).intercept_column / (math.sqrt(D) / 8)
     place[2] = constant
     rescaled = noiseless(X * scales, y, features * place, columns, clip=0.5, intercept=True, bounds=other)
     np.testing.assert_allclose(rescaled, plain, rtol=1e-9)
 
 
 def test_units_and_row_norms_by_hand():
-    problem = Problem(N, D, 2, "squared", Bounds((1.0, 2, 4, 8, 16), 3.0, RANGE))
+    problem = LinearProblem(N, D, Bounds((1.0, 2, 4, 8, 16), 3.0, RANGE), sparsity=2, loss=SQUARED)
     np.testing.assert_allclose(problem.units, [1, 2, 3, 3, 3, 2 * problem.intercept_column])
     assert problem.norm_in_units(2) == pytest.approx(math.hypot(math.sqrt(2), 0.5))
-    assert Problem(N, D, 2, "squared", Bounds(row=3.0, target=RANGE), False).norm_in_units(4) == 1.0
+    assert (
+        LinearProblem(N, D, Bounds(row=3.0, target=RANGE), sparsity=2, loss=SQUARED, intercept=False).norm_in_units(4)
+        == 1.0
+    )
 
 
 # -- the spectral norm ------------------------------------------------------------------------------------------

@@ -11,13 +11,15 @@ from scipy import sparse, stats
 
 from neighbours import WILD_ENTRIES, with_row
 from thresher.algorithms import DPIGHT, Peeling
-from thresher.budget import Budget, BudgetExceeded
-from thresher.clipping import Bounds
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianScore, RandomTrials
-from thresher.scoring import CLASSES, NUMBERS, Scoring
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianScore, RandomTrials
 from thresher.vaults import Candidate, Trials
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
+from thresher.vaults.scoring import CLASSES, NUMBERS, Scoring
 from thresher.vaults.trials import HeldOut
 
 N, D, SCORED = 60, 4, 20
@@ -34,7 +36,9 @@ def some_rows(loss="squared", seed=0):
 
 
 def problem_of(loss="squared", n=N, outputs=1):
-    return Problem(n, D, 2, loss, BOUNDS if loss == "squared" else Bounds(feature=1.0), outputs=outputs)
+    return LinearProblem(
+        n, D, BOUNDS if loss == "squared" else Bounds(feature=1.0), sparsity=2, loss=loss_named(loss), outputs=outputs
+    )
 
 
 # -- scores ---------------------------------------------------------------------------------------------------------

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from thresher.budget import Budget, BudgetExceeded
-from thresher.clipping import Bounds
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import ExactRelease, GumbelSelection, GumbelVotes
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import ExactRelease, GumbelSelection, GumbelVotes
 from thresher.vaults import CentralVault
-from thresher.vaults.voting import ballot
+from thresher.vaults.central.voting import ballot
+from thresher.vaults.losses import loss_named
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 FORMS = {"dense": np.array, "sparse": sparse.csr_array}
 N, D, S = 120, 12, 3
@@ -27,7 +29,9 @@ def some_rows(loss="squared", seed=0):
 
 def make_vault(X, y, *releases, loss="squared", adjacency="replace-one", n=N, intercept=True, seed=0, **facts):
     bounds = facts.get("bounds") or Bounds(feature=1.0, target=(-3.0, 3.0) if loss == "squared" else None)
-    problem = Problem(n, X.shape[1], facts.get("sparsity", S), loss, bounds, intercept)
+    problem = LinearProblem(
+        n, X.shape[1], bounds, sparsity=facts.get("sparsity", S), loss=loss_named(loss), intercept=intercept
+    )
     plan = Plan("test", problem, Budget(math.inf, 1e-6, adjacency), releases)
     return CentralVault(X, y, plan, NoiseSource(seed, hardened=facts.get("hardened", False)))
 

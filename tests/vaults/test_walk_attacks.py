@@ -7,18 +7,18 @@ import pytest
 from scipy import sparse
 
 from thresher.algorithms.frank_wolfe import steps
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.engines import kernels
-from thresher.engines.lazy import logistic_pieces
-from thresher.plan import Plan, Problem
-from thresher.polytopes import L1Ball
-from thresher.randomness import NoiseSource
-from thresher.releases import GumbelVertex
-from thresher.vaults import CentralVault
-from thresher.vaults.followers import Follower
-from thresher.vaults.shares import Shares
-from thresher.walk import Walk
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GumbelVertex
+from thresher.vaults import CentralVault, kernels
+from thresher.vaults.central.followers import Follower
+from thresher.vaults.central.shares import Shares
+from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.losses import LOGISTIC, SQUARED, loss_named
+from thresher.vaults.polytopes import L1Ball
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 compiled_only = pytest.mark.skipif(kernels.compiled() is None, reason="the compiled loops could not be built here")
 
@@ -78,7 +78,7 @@ def random_case(seed):
     y = rng.normal(size=n) if loss == "squared" else (rng.random(n) < rng.random()).astype(float)
     low, largest = float(rng.choice([-3, -0.5, 1])), float(rng.choice([0.1, 1, 50]))
     bounds = Bounds(row=largest, target=(low, low + 4) if loss == "squared" else None)
-    problem = Problem(n, d, 1, loss, bounds, bool(rng.random() < 0.5))
+    problem = LinearProblem(n, d, bounds, sparsity=1, loss=loss_named(loss), intercept=bool(rng.random() < 0.5))
     release = GumbelVertex(1, float(10 ** rng.uniform(-2, 1)))
     vault = make_vault(X.astype(rng.choice([np.float32, np.float64])), y, problem, release)
     ball = L1Ball(float(10 ** rng.uniform(-1, 2)) / largest)
@@ -98,7 +98,9 @@ def test_the_law_measured_without_sampling_is_that_of_the_exponential_mechanism(
             vault._shares = Shares(rng.integers(0, 1 + problem.n // 3, problem.n), NoiseSource(0))
             shares = vault._shares.of_rows
         walk = Walk(ball, problem, steps(12))
-        scale = release.multiplier * vault._mean_sensitivity(clip * ball.reach(problem))
+        scale = release.multiplier * release.sensitivity(
+            clip * ball.reach(problem), problem.n, vault.plan.budget.adjacency
+        )
         residual = vault._clipped_residuals(clip)
         follower = Follower(engine, vault._targets, residual, walk, clip, scale, shares)
         follower._gradient._afresh *= rng.choice([1, 1e9])  # the second: every step is followed
@@ -124,7 +126,7 @@ def test_the_law_measured_without_sampling_is_that_of_the_exponential_mechanism(
 
 @pytest.mark.parametrize("clip", [1e-6, 0.0016, 0.0017, 0.00185, 0.002, 0.0021, 0.1, 0.5, 0.95, 0.9984, 1.0, 7.0])
 def test_chords_are_as_close_to_the_sigmoid_as_they_say(clip):
-    pieces = logistic_pieces(np.zeros(1), clip)
+    pieces = LOGISTIC.pieces(np.zeros(1), clip)
     u = np.linspace(-50, 50, 200_001)
     piece = np.searchsorted(pieces.knots, u)
     off = pieces.constants[piece] + pieces.slopes[piece] * u - np.minimum(1 / (1 + np.exp(-u)), clip)
@@ -137,7 +139,7 @@ def test_a_gradient_that_jumps_by_hundreds_of_exponents_between_two_sorts_is_see
     X, y = np.zeros((52, 4)), np.zeros(52)
     X[:50, 2] = X[50, 0] = X[51, 1] = 1
     y[50:] = 0.01, 0.007
-    problem = Problem(52, 4, 1, "squared", Bounds(feature=1.0, target=(-1.0, 1.0)), False)
+    problem = LinearProblem(52, 4, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=1, loss=SQUARED, intercept=False)
     ball, release = L1Ball(10.0), GumbelVertex(1000, 1e-3)
     vault = make_vault(X, y, problem, release)
     walk = Walk(ball, problem, steps(20))
@@ -150,17 +152,29 @@ def test_a_gradient_that_jumps_by_hundreds_of_exponents_between_two_sorts_is_see
 def test_a_walk_for_other_public_facts_is_refused_and_costs_nothing():
     """With n = 1 for 52 rows the noise would be a 52nd of what is paid for."""
     bounds, ball, release = Bounds(feature=1.0, target=(-1.0, 1.0)), L1Ball(1.0), GumbelVertex(1, 1.0)
-    vault = make_vault(np.ones((52, 2)), np.ones(52), Problem(52, 2, 1, "squared", bounds, False), release)
+    vault = make_vault(
+        np.ones((52, 2)),
+        np.ones(52),
+        LinearProblem(52, 2, bounds, sparsity=1, loss=SQUARED, intercept=False),
+        release,
+    )
     with pytest.raises(ValueError, match="other public facts"):
-        vault.vertex(Walk(ball, Problem(1, 2, 1, "squared", bounds, False), [0.5]), release, ball, 1.0)
-    vault.vertex(Walk(ball, Problem(52, 2, 1, "squared", bounds, False), [0.5]), release, ball, 1.0)
+        vault.vertex(
+            Walk(ball, LinearProblem(1, 2, bounds, sparsity=1, loss=SQUARED, intercept=False), [0.5]),
+            release,
+            ball,
+            1.0,
+        )
+    vault.vertex(
+        Walk(ball, LinearProblem(52, 2, bounds, sparsity=1, loss=SQUARED, intercept=False), [0.5]), release, ball, 1.0
+    )
 
 
 @compiled_only
 def test_a_draw_that_failed_half_way_leaves_nothing_behind(monkeypatch):
     bounds, ball, release = Bounds(feature=1.0, target=(-1.0, 1.0)), L1Ball(1.0), GumbelVertex(3, 1e-6)
     X = np.array([[1.0, 0.0], [0.0, 0.1]])
-    vault = make_vault(X, np.ones(2), Problem(2, 2, 1, "squared", bounds, False), release)
+    vault = make_vault(X, np.ones(2), LinearProblem(2, 2, bounds, sparsity=1, loss=SQUARED, intercept=False), release)
     walk = Walk(ball, vault.problem, [0.99, 0.5])
     assert vault.vertex(walk, release, ball, 1.0) == 0
     walk.towards(0)
@@ -175,7 +189,7 @@ def test_a_draw_that_failed_half_way_leaves_nothing_behind(monkeypatch):
 
 
 def test_steps_that_underflow_are_refused_and_scales_are_fixed():
-    problem = Problem(2, 2, 1, "logistic", Bounds(feature=1.0), False)
+    problem = LinearProblem(2, 2, Bounds(feature=1.0), sparsity=1, loss=LOGISTIC, intercept=False)
     with pytest.raises(ValueError, match="shrink"):
         Walk(L1Ball(1.0), problem, [0.9] * 400)
     with pytest.raises(ValueError, match="read-only"):

@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from typer.main import get_command
 from typer.testing import CliRunner
 
-from thresher.cli import app
+from thresher.cli.app import app, whole_program
 
 ROOT = Path(__file__).parents[2]
 ROOT_FILES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
@@ -35,7 +34,7 @@ def moved(text: str) -> str:
 def command_line() -> str:
     """The help of every command, in the order of the program's own list."""
     sections = [CLI]
-    for words in ([], *commands(get_command(app))):
+    for words in ([], *commands(whole_program())):
         shown = CliRunner().invoke(app, [*words, "--help"], prog_name="thresher", env={"COLUMNS": "100"})
         text = shown.stdout.strip()
         sections.append(f"## thresher {' '.join(words)}".rstrip() + f"\n\n```text\n{text}\n```\n")

@@ -30,6 +30,7 @@ from thresher.algorithms.stochastic import Stochastic
 from thresher.algorithms.two_stage import TwoStage
 
 __all__ = [
+    "DENSE",
     "DPAGD",
     "DPGD",
     "DPIGHT",
@@ -37,7 +38,6 @@ __all__ = [
     "DPSGD",
     "DPSLKT",
     "DPSRM",
-    "ERM",
     "IGHT",
     "LDPIHT",
     "LOCAL",
@@ -61,7 +61,7 @@ __all__ = [
     "RajkumarAgarwal",
     "TwoStage",
     "resolve",
-    "resolve_erm",
+    "resolve_dense",
     "resolve_local",
 ]
 
@@ -72,7 +72,7 @@ REGISTRY: dict[str, Callable[[], Algorithm]] = {
 }
 """The algorithms for sparse models, by name."""
 
-ERM: dict[str, Callable[[], Algorithm]] = {
+DENSE: dict[str, Callable[[], Algorithm]] = {
     cls.name: cls for cls in (DPSRM, DPLSSGD, DPLSAdam, DPSGD, DPAdam, DPGD, DPAGD, RRPSGD, STORM, SGD, LSSGD)
 }
 """The algorithms whose models use every feature."""
@@ -87,13 +87,13 @@ def resolve(algorithm: str | Algorithm, outputs: int = 1) -> Algorithm:
     return found if outputs == 1 or getattr(found, "many_outputs", False) else OneVsRest(found)
 
 
-def resolve_erm(algorithm: str | Algorithm) -> Algorithm:
+def resolve_dense(algorithm: str | Algorithm) -> Algorithm:
     """The algorithm for dense models behind a name, or the instance itself."""
     if isinstance(algorithm, str):
-        if algorithm not in ERM:
+        if algorithm not in DENSE:
             elsewhere = "; SparseRegressor and SparseClassifier have that one" if algorithm in REGISTRY else ""
-            raise ValueError(f"algorithm={algorithm!r} must be one of {', '.join(map(repr, ERM))}{elsewhere}")
-        return ERM[algorithm]()
+            raise ValueError(f"algorithm={algorithm!r} must be one of {', '.join(map(repr, DENSE))}{elsewhere}")
+        return DENSE[algorithm]()
     if not isinstance(algorithm, (Stochastic, DPAGD)):
         raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as DPSGD(passes=10)")
     return algorithm
@@ -119,7 +119,7 @@ def _found(algorithm: str | Algorithm) -> Algorithm:
     if algorithm == "auto":
         return Auto()
     if algorithm not in REGISTRY:
-        doors = {**dict.fromkeys(LOCAL, "LocalSparse"), **dict.fromkeys(ERM, "ERM")}
+        doors = {**dict.fromkeys(LOCAL, "LocalSparse"), **dict.fromkeys(DENSE, "Dense")}
         door = doors.get(algorithm)
         elsewhere = f"; {door}Regressor and {door}Classifier have that one" if door else ""
         raise ValueError(

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.algorithms.dp_ight import DPIGHT
-from thresher.algorithms.pursuit import Pursuit
-from thresher.budget import Budget
-from thresher.plan import Plan, Problem
+from thresher.algorithms.pursuit import Pursuit, has_standard_errors
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Auto"]
 
@@ -33,7 +34,7 @@ class Auto:
     name: ClassVar[str] = "auto"
     many_outputs: ClassVar[bool] = True
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         chosen, why = choose(problem)
         plan = chosen.plan(problem, budget)
         return replace(plan, notes=(*plan.notes, why))
@@ -42,10 +43,12 @@ class Auto:
         return choose(vault.problem)[0].run(vault)
 
 
-def choose(problem: Problem) -> tuple[Pursuit | DPIGHT, str]:
+def choose(problem: LinearProblem) -> tuple[Pursuit | DPIGHT, str]:
     """The algorithm for a problem, and the reason in words."""
     if problem.outputs > 1:
         return DPIGHT(), f"auto chose dp-ight: one gradient serves all {problem.outputs} classes"
+    if not has_standard_errors(problem):
+        return DPIGHT(), f"auto chose dp-ight: pursuit has no formulas for the loss {problem.loss.name!r}"
     picks = problem.bounds.largest_entry(problem.d) * math.sqrt(problem.sparsity)
     row = problem.bounds.row_norm(problem.d)
     noise = f"noise of order {picks:.3g} (largest entry times sqrt(sparsity)) against {row:.3g} (norm of a row)"

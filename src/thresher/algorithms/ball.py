@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.plan import Problem
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["project"]
 
 Floats = NDArray[np.float64]
 
 
-def project(theta: Floats, problem: Problem, radius: float | None) -> Floats:
+def project(theta: Floats, problem: LinearProblem, radius: float | None) -> Floats:
     """The nearest point whose coefficients have l2 norm at most ``radius``; None is no bound. The intercept is free."""
     if radius is None:
         return theta

@@ -1,4 +1,4 @@
-"""Public rules that more than one algorithm uses. All follow from the Problem, never from the data."""
+"""Public rules that more than one algorithm uses. All follow from the LinearProblem, never from the data."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.budget import Adjacency, Budget, is_whole
-from thresher.plan import Problem
+from thresher.privacy.budget import Adjacency, Budget, is_whole
+from thresher.vaults.problem import LinearProblem
 
 __all__ = [
     "between_classes",
     "check_local",
+    "check_loss",
     "check_positive",
     "check_ridge",
     "check_rounds",
     "gradient_clip",
+    "guess_loss",
+    "largest_residual",
     "removable_loss",
     "residual_clip",
     "signal_to_noise",
@@ -53,12 +56,28 @@ def check_ridge(ridge: float) -> None:
         raise ValueError(f"ridge={ridge!r} must be a finite number of at least 0")
 
 
-def residual_clip(problem: Problem) -> float:
-    """Where residuals are clipped: a tenth of the target's bound, or 0.5 for class labels."""
-    return 0.5 if problem.classifies else problem.target_radius / 10
+def check_loss(problem: LinearProblem, algorithm: str, needed: str) -> None:
+    """Refuse a loss without the optional function that an algorithm asks."""
+    if not problem.loss.states(needed):
+        raise ValueError(
+            f"algorithm={algorithm!r} needs {needed} of the loss, and {problem.loss.name!r} states none; state it, or "
+            "take an algorithm that needs residuals alone, such as 'dp-ight' or, for dense models, 'dp-sgd'"
+        )
 
 
-def gradient_clip(problem: Problem) -> float:
+def largest_residual(problem: LinearProblem) -> float:
+    """What no residual of a useful model exceeds in size."""
+    return problem.loss.largest_residual(problem.target_radius)
+
+
+def residual_clip(problem: LinearProblem, part: int = 10) -> float:
+    """Where residuals are clipped: a tenth, or another ``part``, of the target's bound; half of the largest residual
+    where they stay as large as they are, 0.5 for class labels."""
+    largest = largest_residual(problem)
+    return largest / 2 if problem.loss.residuals_stay else min(problem.target_radius / part, largest)
+
+
+def gradient_clip(problem: LinearProblem) -> float:
     """The l2 bound on one row's gradient.
 
     Residuals of rows at the row bound are clipped as ``residual_clip`` says. The clipped gradient keeps its
@@ -67,26 +86,31 @@ def gradient_clip(problem: Problem) -> float:
     return residual_clip(problem) * problem.row_norm
 
 
-def typical_margin(problem: Problem) -> float:
+def typical_margin(problem: LinearProblem) -> float:
     """How far the margins of a useful model spread: a third of the target's bound, or log-odds of 1."""
-    return 1.0 if problem.classifies else problem.target_radius / 3
+    return problem.loss.typical_margin(problem.target_radius)
 
 
-def signal_to_noise(problem: Problem, mu: float) -> float:
+def guess_loss(problem: LinearProblem) -> float:
+    """Of classes, the log loss of a uniform guess: that of a row at the origin."""
+    return math.log(max(problem.outputs, 2))
+
+
+def signal_to_noise(problem: LinearProblem, mu: float) -> float:
     """n mu / sqrt(s d): the gradient of s equally strong, isotropic features over its noise, up to a constant."""
     return problem.n * mu / math.sqrt(problem.sparsity * problem.d)
 
 
-def removable_loss(problem: Problem, clip: float) -> float:
+def removable_loss(problem: LinearProblem, clip: float) -> float:
     """The loss a first step may hope to remove: the clipped loss of a target at a third of its bound, or 0.2 log 2."""
-    if problem.classifies:
-        return 0.2 * math.log(max(problem.outputs, 2))
+    if problem.loss.residuals_stay:
+        return 0.2 * guess_loss(problem)
     typical = typical_margin(problem)
     slope = min(typical, clip / problem.row_norm)
     return slope * (typical - slope / 2)
 
 
-def between_classes(gradient: Floats, problem: Problem) -> Floats:
+def between_classes(gradient: Floats, problem: LinearProblem) -> Floats:
     """With several outputs, each coordinate less its mean over them: exact gradients add up to 0, noise does not."""
     if problem.outputs == 1:
         return gradient

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from thresher.algorithms.ball import project
 from thresher.algorithms.defaults import removable_loss
 from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
-from thresher.plan import Problem
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["descend", "descend_by"]
 
@@ -25,7 +25,7 @@ OVERSHOT, TOO_SHORT = 0.25, -0.5
 
 def descend(
     gradient: Callable[[Floats], Floats],
-    problem: Problem,
+    problem: LinearProblem,
     rounds: int,
     clip: float,
     sd: float,
@@ -52,7 +52,7 @@ def descend(
 
 
 def descend_by(
-    step: float, gradient: Callable[[Floats], Floats], problem: Problem, rounds: int, ball: float | None = None
+    step: float, gradient: Callable[[Floats], Floats], problem: LinearProblem, rounds: int, ball: float | None = None
 ) -> Floats:
     """``rounds`` steps of fixed length from the origin: IGHT as the papers write it, each projected on a ``ball``.
 
@@ -77,7 +77,7 @@ class SecantSteps:
     lengthens them.
     """
 
-    def __init__(self, problem: Problem, clip: float) -> None:
+    def __init__(self, problem: LinearProblem, clip: float) -> None:
         self._problem = problem
         self._hope = removable_loss(problem, clip)
         # 1 / (curvature of a coordinate of isotropic rows at the row bound), times 3: clipping flattens the loss

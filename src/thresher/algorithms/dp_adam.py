@@ -10,9 +10,9 @@ import numpy as np
 
 from thresher.algorithms.dp_lssgd import Smoothed
 from thresher.algorithms.stochastic import FEWEST_ROUNDS, Floats, State, Stochastic, typical_coefficient
-from thresher.budget import Budget
-from thresher.plan import Problem
+from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPAdam", "DPLSAdam"]
 
@@ -49,10 +49,10 @@ class DPAdam(Stochastic):
         theta = state["theta"] - vault.plan.settings["step"] * move
         return {**state, "mean": mean, "square": square, "theta": theta}
 
-    def _default_rounds(self, problem: Problem, budget: Budget) -> int:
+    def _default_rounds(self, problem: LinearProblem, budget: Budget) -> int:
         return FEWEST_ROUNDS
 
-    def _step(self, problem: Problem, rounds: int, sd: float) -> float:
+    def _step(self, problem: LinearProblem, rounds: int, sd: float) -> float:
         """Where noise rules, a coordinate moves by about a step a round, to and fro: sqrt(rounds) steps in all."""
         return 2 * typical_coefficient(problem) / math.sqrt(rounds)
 

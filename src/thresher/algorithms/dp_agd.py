@@ -9,12 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.algorithms.defaults import between_classes, check_positive, check_rounds
+from thresher.algorithms.defaults import between_classes, check_loss, check_positive, check_rounds, guess_loss
 from thresher.algorithms.stochastic import residual_bound, typical_coefficient
-from thresher.budget import Budget, BudgetExceeded
-from thresher.plan import Plan, Problem
-from thresher.releases import GaussianGradient, GumbelStep, ZCDPFilter
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianGradient, GumbelStep, ZCDPFilter
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPAGD"]
 
@@ -29,7 +30,7 @@ class DPAGD:
     """A noisy gradient; a noisy choice among step lengths along it, 0 included, by the loss; move, or pay for more.
 
     If length 0 wins, the gradient was too noisy: its price is raised by ``growth`` and the difference buys a second
-    opinion, averaged with the first. It goes on until a ``thresher.releases.ZCDPFilter`` refuses. The choice is
+    opinion, averaged with the first. It goes on until a ``thresher.privacy.releases.ZCDPFilter`` refuses. The choice is
     by Gumbel noise (erratum E-26: the released code adds one-sided noise of the wrong sign, which costs 20 times as
     much).
     """
@@ -48,9 +49,10 @@ class DPAGD:
             raise ValueError("splits=1: the first round alone would take the whole budget; use at least 2")
         check_positive(growth=self.growth, clip=self.clip, loss_clip=self.loss_clip)
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         if not budget.private:
             raise ValueError("epsilon=inf: dp-agd runs until its budget is spent; use 'dp-gd' without privacy")
+        check_loss(problem, self.name, "value")
         settings = {
             "splits": self.splits or 60,
             "growth": self.growth,
@@ -113,8 +115,8 @@ class _Spending:
             self.recent.clear()
 
 
-def typical_loss(problem: Problem) -> float:
+def typical_loss(problem: LinearProblem) -> float:
     """Where a row's loss is clipped: three times what it is at the origin, or for a typical residual."""
-    if problem.classifies:
-        return 3 * math.log(max(problem.outputs, 2))
+    if problem.loss.residuals_stay:
+        return 3 * guess_loss(problem)
     return float(residual_bound(problem) ** 2)

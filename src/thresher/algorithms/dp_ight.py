@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.accounting import gaussian_mu
 from thresher.algorithms.defaults import (
     between_classes,
     check_positive,
@@ -20,11 +19,13 @@ from thresher.algorithms.defaults import (
 )
 from thresher.algorithms.descent import descend, descend_by
 from thresher.algorithms.lazy_descent import descend_lazily
-from thresher.budget import Budget
-from thresher.clipping import gradient_sensitivity
-from thresher.plan import Calibration, Plan, Problem
-from thresher.releases import GaussianGradient
+from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Calibration, Plan
+from thresher.privacy.releases import GaussianGradient
+from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPIGHT"]
 
@@ -67,7 +68,7 @@ class DPIGHT:
         if self.calibration not in ("proved", "printed"):
             raise ValueError(f"calibration={self.calibration!r} must be 'proved' or 'printed'")
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         mu = gaussian_mu(budget.epsilon, budget.delta)
         rounds = self.iterations or default_rounds(problem, mu)
         clip = float(self.clip or gradient_clip(problem))
@@ -97,20 +98,20 @@ class DPIGHT:
         return descend(gradient, problem, noisy_gradient.times, clip, sd)
 
 
-def is_lazy(problem: Problem, mu: float) -> bool:
+def is_lazy(problem: LinearProblem, mu: float) -> bool:
     """Whether rounds are summed up before they are thresholded: for classes, for rows bounded in l2 norm only (words
     are rare and uneven, so few rounds find few of them), and where one round shows little.
     """
     uneven = problem.bounds.feature is None
-    return math.isfinite(mu) and (problem.classifies or uneven or signal_to_noise(problem, mu) < 8)
+    return math.isfinite(mu) and (problem.loss.residuals_stay or uneven or signal_to_noise(problem, mu) < 8)
 
 
-def default_rounds(problem: Problem, mu: float) -> int:
+def default_rounds(problem: LinearProblem, mu: float) -> int:
     """More rounds where the noise of one is small against the signal: a public rule of n, d, s and the budget.
 
     Always 40 for classes, whose loss bends: their rounds add up, so many noisy ones tell as much as few quiet ones.
     """
-    if problem.classifies:
+    if problem.loss.residuals_stay:
         return MOST_ROUNDS
     fewest, rate = (16, 2.0) if is_lazy(problem, mu) else (5, 1 / 3)
     return round(min(max(rate * signal_to_noise(problem, mu), fewest), MOST_ROUNDS))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from thresher.algorithms.dp_sgd import DPSGD
 from thresher.algorithms.smoothing import smoothed, spectral_means
 from thresher.algorithms.stochastic import Floats, Stochastic
-from thresher.plan import Problem
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPLSSGD", "LSSGD", "Smoothed"]
 
@@ -31,7 +31,7 @@ class Smoothed(Stochastic):
     def _direction(self, gradient: Floats) -> Floats:
         return smoothed(gradient, self.smoothing)
 
-    def _extra(self, problem: Problem) -> dict[str, Any]:
+    def _extra(self, problem: LinearProblem) -> dict[str, Any]:
         """The smoothing, and what it leaves of the noise's standard deviation."""
         left = math.sqrt(spectral_means(problem.dimension, self.smoothing)[1])
         return {"smoothing": self.smoothing, "noise_left": left}

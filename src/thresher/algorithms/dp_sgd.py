@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from thresher.algorithms.stochastic import Floats, State, Stochastic
-from thresher.budget import Budget
-from thresher.plan import Problem
+from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPGD", "DPSGD", "SGD"]
 
@@ -54,7 +54,7 @@ class DPGD(DPSGD):
         if self.batch is not None:
             raise ValueError(f"batch={self.batch!r}: dp-gd asks about all rows; use DPSGD for batches")
 
-    def _sizes(self, problem: Problem, budget: Budget) -> tuple[int, int]:
+    def _sizes(self, problem: LinearProblem, budget: Budget) -> tuple[int, int]:
         return problem.n, round(self.passes or self._default_rounds(problem, budget))
 
 

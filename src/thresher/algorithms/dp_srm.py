@@ -10,11 +10,19 @@ import numpy as np
 
 from thresher.algorithms.defaults import between_classes, check_positive, check_rounds
 from thresher.algorithms.stochastic import Floats, State, Stochastic
-from thresher.budget import Budget
-from thresher.clipping import gradient_sensitivity, momentum_clip
-from thresher.plan import Plan, Problem
-from thresher.releases import GaussianGradient, Release, SampledGradient, SampledMomentum, least_noise, noise_guess
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import (
+    GaussianGradient,
+    Release,
+    SampledGradient,
+    SampledMomentum,
+    least_noise,
+    noise_guess,
+)
+from thresher.privacy.sensitivity import gradient_sensitivity, momentum_clip
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPSRM", "STORM"]
 
@@ -48,7 +56,7 @@ class DPSRM(Stochastic):
         if not 0 < self.momentum <= 1:
             raise ValueError(f"momentum={self.momentum!r} must lie above 0 and not above 1")
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         self._check_budget(budget)
         batch, rounds = self._sizes(problem, budget)
         batch, clip = min(batch, problem.n - 1), self._clip(problem)

@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.accounting import zcdp_rho
-from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip, typical_margin
+from thresher.algorithms.defaults import check_loss, check_positive, check_rounds, residual_clip, typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold
-from thresher.auxiliary import PUBLIC_LAWS, public_features
-from thresher.budget import Budget, is_whole
-from thresher.clipping import gradient_sensitivity
-from thresher.plan import Calibration, Plan, Problem
-from thresher.releases import GaussianLabels, GumbelSelection, PrintedLabels
+from thresher.algorithms.public_rows import PUBLIC_LAWS, public_features
+from thresher.data.sparse_structure import check_structure
+from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.plan import Calibration, Plan
+from thresher.privacy.releases import GaussianLabels, GumbelSelection, PrintedLabels
+from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
-from thresher.vaults.transfer import in_units, spectral_norm
+from thresher.vaults.central.transfer import in_units, spectral_norm
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPSLKT"]
 
@@ -93,9 +95,10 @@ class DPSLKT:
         if self.auxiliary is not None:
             _check_public(self.auxiliary)
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         if self.calibration == "printed":
             return self._printed_plan(problem, budget)
+        check_loss(problem, self.name, "clipped_value")
         columns = problem.sparsity if self.teacher == "support" else problem.d
         size = columns + problem.intercept
         rows = self._rows(problem, size, at_least=4 * size)
@@ -135,10 +138,10 @@ class DPSLKT:
         vault.published["auxiliary"] = (rows, labels + problem.target_centre)
         return student(whole, labels, coordinates, problem)
 
-    def _printed_plan(self, problem: Problem, budget: Budget) -> Plan:
+    def _printed_plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         rows = self._rows(problem, problem.d, at_least=problem.n)  # the paper's m = n
         bound = problem.bounds.largest_entry(problem.d)
-        gamma = self.gamma or (bound if problem.loss == "logistic" else math.sqrt(problem.sparsity) * bound**2)
+        gamma = self.gamma or printed_gamma(problem, bound)
         beta = self._beta(bound)
         ridge = 0.0 if self.printed_mu else float(self.ridge or printed_ridge(gamma, problem, budget))
         modulus = self.printed_mu or ridge
@@ -147,7 +150,7 @@ class DPSLKT:
         notes = ("noise as printed in the paper; its teacher is not stable, so nothing is guaranteed: erratum E-5",)
         return Plan(self.name, problem, budget, (PrintedLabels(times=1, sd=sd),), settings, "printed", notes)
 
-    def _rows(self, problem: Problem, size: int, at_least: int) -> int:
+    def _rows(self, problem: LinearProblem, size: int, at_least: int) -> int:
         """How many public rows: those given, or n if they are to be drawn and that is neither too few nor too many."""
         if self.auxiliary is not None:
             if self.auxiliary.ndim != 2 or self.auxiliary.shape[1] != problem.d or self.auxiliary.shape[0] < 1:
@@ -163,7 +166,7 @@ class DPSLKT:
             )
         return rows
 
-    def _features(self, problem: Problem, columns: Indices, rows: int) -> Any:
+    def _features(self, problem: LinearProblem, columns: Indices, rows: int) -> Any:
         if self.auxiliary is None:
             return public_features(self.distribution, problem.entry_bounds, columns, rows, self.seed)
         if sparse.issparse(self.auxiliary):
@@ -182,11 +185,12 @@ def _check_public(auxiliary: Any) -> None:
         raise ValueError(
             f"auxiliary={type(auxiliary).__name__} must be a NumPy array or a SciPy sparse matrix of numbers"
         )
+    check_structure(auxiliary, "auxiliary")
     if not np.all(np.isfinite(auxiliary.data if sparse.issparse(auxiliary) else auxiliary)):
         raise ValueError("auxiliary holds a value that is not finite; drop or fill such rows")
 
 
-def student(features: Any, labels: Floats, coordinates: Indices, problem: Problem) -> Floats:
+def student(features: Any, labels: Floats, coordinates: Indices, problem: LinearProblem) -> Floats:
     """IGHT on (1/2m)||y - F theta||^2, columns in units of their bounds, then least squares on the support it found.
 
     Each step is exact along the gradient on the current support (Blumensath and Davies 2010); the best iterate counts.
@@ -204,7 +208,7 @@ def student(features: Any, labels: Floats, coordinates: Indices, problem: Proble
     return theta
 
 
-def _hard_thresholded(F: Any, labels: Floats, problem: Problem) -> Floats:
+def _hard_thresholded(F: Any, labels: Floats, problem: LinearProblem) -> Floats:
     best, least = problem.origin(), math.inf
     theta = best
     for _ in range(STUDENT_ROUNDS):
@@ -222,7 +226,7 @@ def _hard_thresholded(F: Any, labels: Floats, problem: Problem) -> Floats:
     return best
 
 
-def default_ridge(problem: Problem, columns: int, noise: float) -> float:
+def default_ridge(problem: LinearProblem, columns: int, noise: float) -> float:
     """The ridge at which its shrinkage of a useful coefficient and the noise, ``noise`` / ridge, balance.
 
     In units, a column's second moment is a third of its share of the row bound (uniform entries); a useful coefficient
@@ -235,19 +239,31 @@ def default_ridge(problem: Problem, columns: int, noise: float) -> float:
     return max(math.sqrt(1.5 * problem.curvature * moment * noise / coefficient), weakest)
 
 
-def printed_ridge(gamma: float, problem: Problem, budget: Budget) -> float:
+def printed_gamma(problem: LinearProblem, bound: float) -> float:
+    """The Lipschitz constant that the paper has for entries of at most ``bound``: for two losses."""
+    match problem.loss.likelihood:
+        case "gaussian":
+            return math.sqrt(problem.sparsity) * bound**2
+        case "bernoulli":
+            return bound
+    raise ValueError(f"gamma=None: the paper has no constant for loss={problem.loss.name!r}; give gamma")
+
+
+def printed_ridge(gamma: float, problem: LinearProblem, budget: Budget) -> float:
     """lambda with lambda^2 = gamma sqrt(s log(d) log(1/delta)) / (n epsilon) (Theorem 4.5 with constant 1)."""
     spread = problem.sparsity * math.log(max(problem.d, 2)) * math.log(1 / budget.delta)
     return math.sqrt(gamma * math.sqrt(spread) / (problem.n * budget.epsilon))
 
 
-def printed_sigma(rows: int, beta: float, gamma: float, modulus: float, problem: Problem, budget: Budget) -> float:
+def printed_sigma(
+    rows: int, beta: float, gamma: float, modulus: float, problem: LinearProblem, budget: Budget
+) -> float:
     """sigma with sigma^2 = 8 m beta s gamma^2 log(2.5/delta) / (n epsilon modulus)^2; the modulus is lambda or mu."""
     variance = 8 * rows * beta * problem.sparsity * gamma**2 * math.log(2.5 / budget.delta)
     return math.sqrt(variance) / (problem.n * budget.epsilon * modulus)
 
 
-def _with_intercept(features: Any, problem: Problem) -> Any:
+def _with_intercept(features: Any, problem: LinearProblem) -> Any:
     if not problem.intercept:
         return features
     constant = np.full((features.shape[0], 1), problem.intercept_column)

@@ -9,20 +9,26 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.accounting import zcdp_rho
-from thresher.algorithms.defaults import check_positive, check_rounds, typical_margin
+from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip, typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold
-from thresher.budget import Adjacency, Budget
-from thresher.clipping import gradient_sensitivity
-from thresher.plan import Calibration, Plan, Problem
-from thresher.polytopes import L1Ball, Polytope, Simplex, is_measured_here
-from thresher.releases import GumbelVertex, LaplaceVertex, Release
+from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.plan import Calibration, Plan
+from thresher.privacy.releases import GumbelVertex, LaplaceVertex, Release
+from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
-from thresher.walk import Walk
+from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.polytopes import L1Ball, Polytope, Simplex, is_measured_here
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["FrankWolfe", "default_radius", "steps"]
 
 Floats = NDArray[np.float64]
+
+PART = 20
+"""Of the target's bound, for the clip of residuals. The paper's clip is the largest residual, radius * max_j K_j + B.
+But the choice of a vertex only needs the direction of the gradient, which a low clip keeps, while the noise shrinks
+with it (Huber loss)."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class FrankWolfe:
     coefficients are kept.
 
     The polytope is the l1 ball of ``radius``, or ``polytope``; with an intercept one more pair of vertices moves it
-    (``thresher.polytopes``). Residuals are clipped to [-clip, clip].
+    (``thresher.vaults.polytopes``). Residuals are clipped to [-clip, clip].
 
     Guarantee: T exponential mechanisms whose scores have sensitivity Delta = contributions * clip * reach / n, composed
     in zCDP: Gumbel noise of scale Delta sqrt(T / (2 rho)) (erratum E-16).
@@ -67,9 +73,9 @@ class FrankWolfe:
         if self.calibration not in ("proved", "printed"):
             raise ValueError(f"calibration={self.calibration!r} must be 'proved' or 'printed'")
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         rho = zcdp_rho(budget.epsilon, budget.delta)
-        clip = float(self.clip or residual_clip(problem))
+        clip = float(self.clip or residual_clip(problem, PART))
         polytope = self.polytope or L1Ball(self.radius or default_radius(problem))
         rounds = self.iterations or default_rounds(problem, polytope, clip, rho, budget.adjacency)
         release: Release = GumbelVertex.for_rho(rho, times=rounds)
@@ -99,23 +105,14 @@ def steps(rounds: int) -> list[float]:
     return [2 / (t + 2) for t in range(1, rounds + 1)]
 
 
-def residual_clip(problem: Problem) -> float:
-    """A twentieth of the target's bound, or 0.5 for class labels.
-
-    The paper's clip is the largest residual, radius * max_j K_j + B. But the choice of a vertex only needs the
-    direction of the gradient, which a low clip keeps, while the noise shrinks with it (Huber loss).
-    """
-    return 0.5 if problem.loss == "logistic" else problem.target_radius / 20
-
-
-def default_radius(problem: Problem, q: float = 1.0) -> float:
+def default_radius(problem: LinearProblem, q: float = 1.0) -> float:
     """The l_q norm of s equal coefficients that make a typical margin of columns uniform within [-K, K]."""
     coefficient = typical_margin(problem) * math.sqrt(3 / problem.sparsity) / problem.bounds.largest_entry(problem.d)
     return coefficient * math.pow(problem.sparsity, 1 / q)
 
 
 def default_rounds(
-    problem: Problem, polytope: L1Ball | Simplex | Polytope, clip: float, rho: float, adjacency: Adjacency
+    problem: LinearProblem, polytope: L1Ball | Simplex | Polytope, clip: float, rho: float, adjacency: Adjacency
 ) -> int:
     """T^(3/2) = 4 G sqrt(2 rho) / (Delta log m) with G = sqrt(spread) curvature reach^2 / 50, from 5 to 80.
 
@@ -128,13 +125,13 @@ def default_rounds(
     return round(min(max(math.pow(4 * curvature * math.sqrt(2 * rho) / off, 2 / 3), 5), 80))
 
 
-def spread(problem: Problem) -> float:
+def spread(problem: LinearProblem) -> float:
     """The size of an entry of isotropic rows at their bound over the largest entry there can be."""
     return problem.bounds.row_norm(problem.d) / math.sqrt(problem.d) / problem.bounds.largest_entry(problem.d)
 
 
 def printed_scale(
-    rounds: int, clip: float, problem: Problem, polytope: L1Ball | Simplex | Polytope, budget: Budget
+    rounds: int, clip: float, problem: LinearProblem, polytope: L1Ball | Simplex | Polytope, budget: Budget
 ) -> float:
     """L1 ||C||_1 sqrt(8 T log(1/delta)) / (n epsilon), with L1 = clip * max_j K_j: residuals are clipped."""
     lipschitz = clip * problem.bounds.largest_entry(problem.d)

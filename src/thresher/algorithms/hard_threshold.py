@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.plan import Problem
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["hard_threshold", "noise_floor"]
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 SAMPLED = 16  # every so-manieth coefficient tells where the largest begin
 
 
-def hard_threshold(theta: Floats, problem: Problem, floor: float = 0.0) -> Floats:
+def hard_threshold(theta: Floats, problem: LinearProblem, floor: float = 0.0) -> Floats:
     """Keep the ``sparsity`` largest coefficients in magnitude, if they reach ``floor``; the intercept always stays.
 
     With several outputs, ``sparsity`` times as many are kept in all, wherever they are largest.
@@ -49,7 +49,7 @@ def _partitioned(sizes: Floats, count: int) -> NDArray[np.intp]:
     return np.argpartition(sizes, sizes.size - count)[sizes.size - count :]
 
 
-def noise_floor(sd: float, problem: Problem) -> float:
+def noise_floor(sd: float, problem: LinearProblem) -> float:
     """The size that noise of this sd is expected to reach in its s-th largest of d coordinates.
 
     A coefficient below it cannot be told from noise. The sd is public, so dropping it is post-processing; where the

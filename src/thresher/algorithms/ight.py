@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from thresher.algorithms.defaults import check_positive, check_ridge, check_rounds
 from thresher.algorithms.descent import descend, descend_by
-from thresher.budget import Budget
-from thresher.plan import Plan, Problem
-from thresher.releases import ExactRelease
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.questions import Gradient
+from thresher.privacy.releases import ExactRelease
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["IGHT"]
 
@@ -39,13 +41,13 @@ class IGHT:
         check_positive(step=self.step)
         check_ridge(self.ridge)
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         if budget.private:
             raise ValueError(
                 f"algorithm='ight' is not private, so it cannot keep epsilon={budget.epsilon:g}; "
                 "use epsilon=float('inf') for a non-private baseline, or algorithm='dp-ight'"
             )
-        exact_gradient = ExactRelease(times=self.iterations or 200, question="gradient")
+        exact_gradient = ExactRelease(times=self.iterations or 200, question=Gradient())
         settings = {"rounds": exact_gradient.times, "step": self.step or "secant", "ridge": self.ridge}
         return Plan(self.name, problem, budget, (exact_gradient,), settings)
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from thresher.algorithms.defaults import check_positive
 from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.algorithms.label_noise import check_calibration, label_plan
-from thresher.budget import Budget
-from thresher.measurements import LINEAR
-from thresher.plan import Calibration, Plan, Problem
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Calibration, Plan
 from thresher.vaults import LabelVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["LabelLasso"]
 
@@ -42,8 +42,8 @@ class LabelLasso:
         check_positive(penalty=self.penalty, noise_bound=self.noise_bound)
         check_calibration(self.noise, self.calibration)
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
-        if problem.classifies or problem.measurement != LINEAR:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
+        if problem.loss.likelihood != "gaussian":
             raise ValueError(
                 "algorithm='label-lasso' fits numbers that a linear model measures; use algorithm='label-ldp-iht' "
                 "for classes and for other measurements"

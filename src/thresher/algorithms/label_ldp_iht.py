@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from thresher.algorithms.defaults import check_positive, check_rounds
 from thresher.algorithms.descent import descend, descend_by
 from thresher.algorithms.label_noise import check_calibration, label_plan
-from thresher.budget import Budget
-from thresher.plan import Calibration, Plan, Problem
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Calibration, Plan
 from thresher.vaults import LabelVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["LabelLDPIHT"]
 
@@ -54,7 +55,12 @@ class LabelLDPIHT:
         check_positive(step=self.step, ball=self.ball, noise_bound=self.noise_bound)
         check_calibration(self.noise, self.calibration)
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
+        if not problem.loss.linear_in_target:
+            raise ValueError(
+                f"algorithm='label-ldp-iht' would be biased: the loss {problem.loss.name!r} is not linear in the "
+                "target; use algorithm='ldp-iht'"
+            )
         settings = {"rounds": self.iterations or ROUNDS, "step": self.step or "secant", "ball": self.ball}
         return label_plan(self, problem, budget, settings)
 

@@ -6,11 +6,13 @@ import math
 from typing import Any, Protocol, get_args
 
 from thresher.algorithms.defaults import check_local
-from thresher.budget import Budget
-from thresher.clipping import report_sensitivity
-from thresher.plan import Calibration, Plan, Problem
-from thresher.randomisers import Classes, Gaussian, Laplace, Piecewise
-from thresher.releases import ClassReport, ExactRelease, GaussianReport, LaplaceReport, PiecewiseReport, Release
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Calibration, Plan
+from thresher.privacy.questions import LocalLabels
+from thresher.privacy.releases import ClassReport, ExactRelease, GaussianReport, LaplaceReport, PiecewiseReport, Release
+from thresher.privacy.sensitivity import report_sensitivity
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomisers import Classes, Gaussian, Laplace, Piecewise
 
 __all__ = ["NOISES", "check_calibration", "label_plan"]
 
@@ -38,7 +40,7 @@ def check_calibration(noise: str, calibration: str) -> None:
         raise ValueError(f"noise={noise!r}: the printed calibration is of Gaussian noise; leave noise='auto'")
 
 
-def label_plan(algorithm: LabelAlgorithm, problem: Problem, budget: Budget, settings: dict[str, Any]) -> Plan:
+def label_plan(algorithm: LabelAlgorithm, problem: LinearProblem, budget: Budget, settings: dict[str, Any]) -> Plan:
     """One report per person, and the standard deviation it leaves on a label."""
     check_local(budget)
     notes: tuple[str, ...] = ()
@@ -47,14 +49,14 @@ def label_plan(algorithm: LabelAlgorithm, problem: Problem, budget: Budget, sett
         notes = ("noise as printed in the paper; see erratum E-12",)
     else:
         report, sd = _proved(problem, budget, algorithm.noise)
-    settings = {**settings, "noise": report.noise, "label_sd": sd, "measurement": problem.measurement.name}
+    settings = {**settings, "noise": report.noise, "label_sd": sd, "measurement": problem.loss.measurement}
     return Plan(algorithm.name, problem, budget, (report,), settings, algorithm.calibration, notes, trust="labels")
 
 
-def _proved(problem: Problem, budget: Budget, noise: str) -> tuple[Release, float]:
+def _proved(problem: LinearProblem, budget: Budget, noise: str) -> tuple[Release, float]:
     if not budget.private:
-        return ExactRelease(times=1, question="local labels"), 0.0
-    if problem.classifies:
+        return ExactRelease(times=1, question=LocalLabels()), 0.0
+    if problem.loss.classifies:
         if noise != "auto":
             raise ValueError(f"noise={noise!r} is for labels that are numbers; classes take noise='auto'")
         classes = max(problem.outputs, 2)
@@ -76,9 +78,9 @@ def _proved(problem: Problem, budget: Budget, noise: str) -> tuple[Release, floa
     return release, problem.bounds.target_span[1] * math.sqrt(variance)
 
 
-def _printed(problem: Problem, budget: Budget, noise_bound: float) -> tuple[Release, float]:
+def _printed(problem: LinearProblem, budget: Budget, noise_bound: float) -> tuple[Release, float]:
     """sd^2 = 32 C^2 log(1.25/delta)/epsilon^2, priced by what it hides of the enforced range."""
-    if problem.classifies:
+    if problem.loss.classifies:
         raise ValueError("calibration='printed' is for labels that are numbers; classes have no printed noise")
     if budget.delta == 0:
         raise ValueError("calibration='printed' needs delta above 0; the paper's experiments have delta=1e-3")

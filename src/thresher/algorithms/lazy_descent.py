@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.algorithms.ball import project
-from thresher.algorithms.defaults import removable_loss, typical_margin
+from thresher.algorithms.defaults import guess_loss, removable_loss, typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
-from thresher.plan import Problem
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["descend_lazily"]
 
@@ -30,7 +30,7 @@ SURE = 2.0  # slopes within so many deviations of their noise say nothing
 
 def descend_lazily(
     gradient: Callable[[Floats], Floats],
-    problem: Problem,
+    problem: LinearProblem,
     rounds: int,
     clip: float,
     sd: float,
@@ -58,12 +58,12 @@ class _Walk:
     rule) and the steps are shortened alike; a move that used less than half of the slope lengthens them.
     """
 
-    def __init__(self, problem: Problem, rounds: int, clip: float, sd: float, ball: float | None = None) -> None:
+    def __init__(self, problem: LinearProblem, rounds: int, clip: float, sd: float, ball: float | None = None) -> None:
         self.problem, self.sd, self.ball = problem, sd, ball
         self.hope = HOPE * removable_loss(problem, clip)
         # 1 / (curvature of a coordinate of isotropic rows at the row bound), times 3: clipping flattens the loss
         self.longest = 3 * problem.d / (problem.curvature * problem.row_norm**2)
-        useful = math.log(max(problem.outputs, 2)) if problem.classifies else typical_margin(problem)
+        useful = guess_loss(problem) if problem.loss.residuals_stay else typical_margin(problem)
         moved = problem.row_norm * sd * math.sqrt(rounds)  # what noise does to a margin, per unit of step
         self.longest = min(self.longest, NOISE_MARGIN * useful / moved)
         self.total = self.model = problem.origin()

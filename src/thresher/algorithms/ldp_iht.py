@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from thresher.algorithms.defaults import check_local, check_positive, check_rounds, residual_clip
 from thresher.algorithms.descent import descend, descend_by
 from thresher.algorithms.lazy_descent import descend_lazily
-from thresher.budget import Budget
-from thresher.plan import Plan, Problem
-from thresher.randomisers import VECTOR_RANDOMISERS, Sphere, best_vector_randomiser
-from thresher.releases import ExactRelease, HypercubeReport, Release, SphereReport
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.questions import LocalGradient
+from thresher.privacy.releases import ExactRelease, HypercubeReport, Release, SphereReport
 from thresher.vaults import LocalVault
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomisers import VECTOR_RANDOMISERS, Sphere, best_vector_randomiser
 
 __all__ = ["LDPIHT"]
 
@@ -37,7 +39,7 @@ class LDPIHT:
     ``step=None`` follows the reported gradients (``thresher.algorithms.descent.descend`` or, for classes,
     ``thresher.algorithms.lazy_descent.descend_lazily``); a number is the paper's loop. ``ball`` is the radius of
     the l2 ball of the projection, None for no projection (erratum E-13: the unit ball of the paper excludes the truth
-    of its own experiment). ``randomiser`` is one of ``thresher.randomisers.VECTOR_RANDOMISERS``, or "auto": the
+    of its own experiment). ``randomiser`` is one of ``thresher.vaults.randomisers.VECTOR_RANDOMISERS``, or "auto": the
     least error, by public constants.
     """
 
@@ -56,7 +58,7 @@ class LDPIHT:
             names = ", ".join(map(repr, ("auto", *VECTOR_RANDOMISERS)))
             raise ValueError(f"randomiser={self.randomiser!r} must be one of {names}")
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         check_local(budget)
         if problem.outputs > 1:
             raise ValueError(
@@ -67,10 +69,10 @@ class LDPIHT:
         error = report_error(name, problem, budget.epsilon)
         rounds = self.iterations or default_rounds(problem, error)
         clip = float(self.clip or residual_clip(problem))
-        step = self.step or ("lazy" if problem.classifies else "secant")
+        step = self.step or ("lazy" if problem.loss.residuals_stay else "secant")
         settings = {
             "rounds": rounds, "clip": clip, "step": step, "ball": self.ball, "randomiser": name,
-            "gradient_sd": clip * math.sqrt(error * rounds / problem.n), "measurement": problem.measurement.name,
+            "gradient_sd": clip * math.sqrt(error * rounds / problem.n), "measurement": problem.loss.measurement,
         }  # fmt: skip
         return Plan(self.name, problem, budget, (report_of(name, problem, budget, rounds),), settings, trust="local")
 
@@ -83,12 +85,12 @@ class LDPIHT:
 
         if self.step is not None:
             return descend_by(self.step, gradient, problem, report.times, self.ball)
-        loop = descend_lazily if problem.classifies else descend
+        loop = descend_lazily if problem.loss.residuals_stay else descend
         sd = vault.plan.settings["gradient_sd"]
         return loop(gradient, problem, report.times, clip * problem.row_norm, sd, self.ball)
 
 
-def chosen_randomiser(name: str, problem: Problem, epsilon: float) -> str:
+def chosen_randomiser(name: str, problem: LinearProblem, epsilon: float) -> str:
     """The randomiser of this name; "auto" is settled by public constants."""
     if name != "auto" or math.isinf(epsilon):
         return name
@@ -96,7 +98,7 @@ def chosen_randomiser(name: str, problem: Problem, epsilon: float) -> str:
     return best_vector_randomiser(problem.dimension, epsilon, problem.row_norm, entries)
 
 
-def report_error(name: str, problem: Problem, epsilon: float) -> float:
+def report_error(name: str, problem: LinearProblem, epsilon: float) -> float:
     """The variance of one reported coefficient's gradient, at a residual clip of 1, averaged over coefficients."""
     if math.isinf(epsilon):
         return 0.0
@@ -107,22 +109,22 @@ def report_error(name: str, problem: Problem, epsilon: float) -> float:
     return randomiser.second_moment / problem.dimension * float(columns @ columns) / problem.d
 
 
-def report_of(name: str, problem: Problem, budget: Budget, rounds: int) -> Release:
+def report_of(name: str, problem: LinearProblem, budget: Budget, rounds: int) -> Release:
     """The release: a report of each person in one of ``rounds`` groups."""
     if not budget.private:
-        return ExactRelease(times=rounds, question="local gradient")
+        return ExactRelease(times=rounds, question=LocalGradient())
     randomiser = VECTOR_RANDOMISERS[name](problem.dimension, budget.epsilon)
     if isinstance(randomiser, Sphere):
         return SphereReport(rounds, budget.epsilon, problem.dimension, randomiser.height)
     return HypercubeReport(rounds, budget.epsilon, problem.dimension, randomiser.sampled, randomiser.agreeing)
 
 
-def default_rounds(problem: Problem, error: float) -> int:
+def default_rounds(problem: LinearProblem, error: float) -> int:
     """More rounds where one of them already shows the signal of s equal coefficients; never more than people.
 
     For classes, gradients of all rounds add up before they are thresholded, so that none of them need show anything.
     """
-    if error == 0 or problem.classifies:
+    if error == 0 or problem.loss.residuals_stay:
         return min(MOST, problem.n)
     signal = problem.curvature * float(problem.entry_bounds[: problem.d].mean())
     ratio = signal * math.sqrt(problem.n / (error * problem.sparsity))

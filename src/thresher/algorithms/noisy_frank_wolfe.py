@@ -10,16 +10,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.accounting import gaussian_mu
 from thresher.algorithms.defaults import check_positive, check_rounds, gradient_clip, typical_margin
 from thresher.algorithms.frank_wolfe import default_radius, steps
 from thresher.algorithms.hard_threshold import hard_threshold
-from thresher.budget import Budget
-from thresher.clipping import gradient_sensitivity
-from thresher.plan import Plan, Problem
-from thresher.polytopes import least_on_ball
-from thresher.releases import GaussianGradient
+from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianGradient
+from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
+from thresher.vaults.polytopes import least_on_ball
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["NoisyFrankWolfe"]
 
@@ -58,7 +59,7 @@ class NoisyFrankWolfe:
         if self.oracle is not None and self.radius is None:
             raise ValueError("radius=None: an oracle's set needs a public l2 bound")
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         clip = float(self.clip or gradient_clip(problem))
         radius = float(self.radius or default_radius(problem, self.q))
         width = radius * unit_width(problem.d, 2.0 if self.oracle else self.q)
@@ -109,7 +110,7 @@ def unit_width(d: int, q: float) -> float:
     return math.exp((math.log(d) + log_moment) / p)
 
 
-def default_rounds(problem: Problem, budget: Budget, noise: float) -> int:
+def default_rounds(problem: LinearProblem, budget: Budget, noise: float) -> int:
     """T^(3/2) = 4 G mu / noise with G = curvature * (2 margin)^2 for a typical margin, from 10 to 80.
 
     ``noise`` is sensitivity * width: sqrt(T)/mu times that is what noise adds to the error, the curvature adds 2 G / T.

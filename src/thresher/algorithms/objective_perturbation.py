@@ -9,13 +9,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.accounting import Cost
-from thresher.algorithms.defaults import check_positive, residual_clip
-from thresher.budget import Budget
-from thresher.plan import Plan, Problem
-from thresher.releases import PerturbedMinimiser
+from thresher.algorithms.defaults import check_loss, check_positive, residual_clip
+from thresher.privacy.accounting import Cost
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import PerturbedMinimiser
+from thresher.privacy.releases.central import TOLERANCE_FACTOR
 from thresher.vaults import CentralVault
-from thresher.vaults.perturbation import curvature_ratio
+from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["ObjectivePerturbation", "calibrated", "default_ridge"]
 
@@ -29,15 +31,12 @@ LEAST_RIDGE, LEAST_RIDGE_WITHOUT_NOISE = 1e-4, 1e-6
 
 LARGEST_EXPONENT = 700.0  # of what a float can hold
 
-TOLERANCE_FACTOR = 10.0
-"""sd_per_tolerance over sd_per_sensitivity: where the search stopped costs 1 % of what the tilt costs."""
-
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
     """argmin (1/n) sum_i l_i + (ridge/2)||phi||^2 + b'phi over all columns, b Gaussian, phi theta in units of bounds.
 
-    Guarantee: ``thresher.releases.PerturbedMinimiser``. Of a small ``ridge`` the curvature term log(1 + k), k =
+    Guarantee: ``thresher.privacy.releases.PerturbedMinimiser``. Of a small ``ridge`` the curvature term log(1 + k), k =
     curvature ||x||^2 / (n ridge), would take most of epsilon or all of it (erratum E-27); so where the ridge asked for
     is below ``default_ridge``, that one is taken. ``ridge`` is that of theta, in units of the smallest bound.
     """
@@ -50,7 +49,8 @@ class ObjectivePerturbation:
     def __post_init__(self) -> None:
         check_positive(ridge=self.ridge, clip=self.clip)
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
+        check_loss(problem, self.name, "clipped_value")
         asked = (self.ridge or 0.0) / float(problem.bounds.entries(problem.d).min()) ** 2
         ridge = max(asked, default_ridge(problem, budget))
         settings = {"ridge": ridge, "clip": float(self.clip or residual_clip(problem))}
@@ -63,7 +63,7 @@ class ObjectivePerturbation:
         return vault.perturbed_minimiser(np.arange(problem.dimension), release, clip, settings["ridge"])
 
 
-def default_ridge(problem: Problem, budget: Budget, beside: Cost | None = None) -> float:
+def default_ridge(problem: LinearProblem, budget: Budget, beside: Cost | None = None) -> float:
     """The ridge at which the Jacobian takes its share of what releases ``beside`` this one leave of epsilon.
 
     The shrinkage of a coefficient and its noise both fall like 1/n at a fixed ratio, so the share need not know n.
@@ -75,7 +75,7 @@ def default_ridge(problem: Problem, budget: Budget, beside: Cost | None = None) 
     return max(steepest / (problem.n * ratio), LEAST_RIDGE * steepest)
 
 
-def calibrated(problem: Problem, budget: Budget, ridge: float, beside: Cost | None = None) -> PerturbedMinimiser:
+def calibrated(problem: LinearProblem, budget: Budget, ridge: float, beside: Cost | None = None) -> PerturbedMinimiser:
     """The minimiser on problem.sparsity columns with the least noise for which it, and what is released ``beside`` it,
     cost budget.epsilon."""
     ratio = curvature_ratio(problem, np.append(np.arange(problem.sparsity), problem.d), ridge)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.accounting import Cost
 from thresher.algorithms.protocol import Algorithm
-from thresher.budget import Budget
-from thresher.plan import Plan, Problem
+from thresher.privacy.accounting import Cost
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["OneVsRest"]
 
@@ -31,7 +32,7 @@ class OneVsRest:
     def name(self) -> str:
         return self.each.name
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         part = self._part(problem, budget)
         share = part.budget.epsilon if part.budget.private else str(part.budget.epsilon)  # JSON knows no infinity
         settings = {
@@ -51,7 +52,7 @@ class OneVsRest:
         share = replace(
             vault.plan.budget, epsilon=float(settings["class_epsilon"]), delta=float(settings["class_delta"])
         )
-        part = self.each.plan(_of_one_class(problem), share)
+        part = self.each.plan(problem.of_one_output(), share)
         parts, published = [], []
         for k in range(problem.outputs):
             parts.append(self.each.run(vault.one_against_rest(k, part)))
@@ -59,9 +60,9 @@ class OneVsRest:
         vault.published.update({name: [of_class[name] for of_class in published] for name in vault.published})
         return np.concatenate([theta[: problem.d] for theta in parts] + [theta[problem.d :] for theta in parts])
 
-    def _part(self, problem: Problem, budget: Budget) -> Plan:
+    def _part(self, problem: LinearProblem, budget: Budget) -> Plan:
         """The plan of one class: as much epsilon as K such plans may have together."""
-        one, classes = _of_one_class(problem), problem.outputs
+        one, classes = problem.of_one_output(), problem.outputs
         plan = self.each.plan(one, replace(budget, epsilon=budget.epsilon / classes, delta=budget.delta / classes))
         if not budget.private or plan.calibration == "printed":
             return plan
@@ -75,7 +76,3 @@ class OneVsRest:
             else:
                 high = middle
         return plan
-
-
-def _of_one_class(problem: Problem) -> Problem:
-    return replace(problem, loss="logistic", outputs=1)

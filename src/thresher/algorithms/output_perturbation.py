@@ -9,13 +9,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.algorithms.defaults import check_positive, gradient_clip, typical_margin
+from thresher.algorithms.defaults import check_loss, check_positive, gradient_clip, typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold
-from thresher.budget import Adjacency, Budget
-from thresher.clipping import gradient_sensitivity
-from thresher.plan import Plan, Problem
-from thresher.releases import GaussianMinimiser, L2LaplaceMinimiser, Release
+from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianMinimiser, L2LaplaceMinimiser, Release
+from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["OutputPerturbation"]
 
@@ -41,7 +42,8 @@ class OutputPerturbation:
         if self.noise not in ("gaussian", "l2-laplace"):
             raise ValueError(f"noise={self.noise!r} must be 'gaussian' or 'l2-laplace'")
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
+        check_loss(problem, self.name, "clipped_value")
         release: GaussianMinimiser | L2LaplaceMinimiser
         if self.noise == "gaussian" or not budget.private:
             release = GaussianMinimiser.calibrated(budget, times=1)
@@ -58,7 +60,7 @@ class OutputPerturbation:
         return hard_threshold(theta, vault.problem)
 
 
-def default_ridge(problem: Problem, clip: float, release: Release, adjacency: Adjacency) -> float:
+def default_ridge(problem: LinearProblem, clip: float, release: Release, adjacency: Adjacency) -> float:
     """The ridge at which the noise is a tenth of the coefficients that s equal features need for a typical margin.
 
     A smaller ridge lets the noise drown the model, a larger one shrinks the model away.

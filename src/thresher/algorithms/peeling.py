@@ -9,12 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.accounting import zcdp_rho
 from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip
-from thresher.budget import Budget
-from thresher.plan import Plan, Problem
-from thresher.releases import GaussianRestrictedGradient, GumbelSelection
+from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianRestrictedGradient, GumbelSelection
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Peeling"]
 
@@ -45,7 +46,7 @@ class Peeling:
         if not 0 < self.share < 1:
             raise ValueError(f"share={self.share!r} of the picks must lie strictly between 0 and 1")
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         rho = zcdp_rho(budget.epsilon, budget.delta)
         rounds = self.iterations or default_rounds(problem, rho)
         picks = GumbelSelection.for_rho(self.share * rho, rounds, problem.sparsity)
@@ -80,6 +81,6 @@ STEP = 2.0
 """Over the loss's curvature: one over the second moment of a column that fills its bound as a uniform one does is 3."""
 
 
-def default_rounds(problem: Problem, rho: float) -> int:
+def default_rounds(problem: LinearProblem, rho: float) -> int:
     """More rounds where the noise of one is small against the signal: a public rule of n, s and the budget."""
     return round(min(max(problem.n * math.sqrt(rho) / (50 * problem.sparsity), 3), 20))

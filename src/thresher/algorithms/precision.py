@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from thresher.plan import INTERCEPT_ENTRY
+from thresher.privacy.facts import INTERCEPT_ENTRY
 
 __all__ = ["Move", "errors_of_classes", "errors_of_numbers"]
 

@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.budget import Budget
-from thresher.plan import Plan, Problem
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Algorithm", "LocalAlgorithm"]
 
@@ -20,7 +21,7 @@ class Algorithm(Protocol):
     @property
     def name(self) -> str: ...
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         """Every release and hyper-parameter, from public facts alone."""
         ...
 
@@ -35,6 +36,6 @@ class LocalAlgorithm(Protocol):
     @property
     def name(self) -> str: ...
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan: ...
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan: ...
 
     def run(self, vault: Any) -> NDArray[np.float64]: ...

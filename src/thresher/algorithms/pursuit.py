@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from thresher.accounting import zcdp_rho
 from thresher.algorithms.curvature import GramCurvature, MomentCurvature
-from thresher.algorithms.defaults import check_rounds
+from thresher.algorithms.defaults import check_rounds, largest_residual
 from thresher.algorithms.precision import CLIPPED, Move, errors_of_classes, errors_of_numbers
 from thresher.algorithms.stability import Competition, keeping_chance
-from thresher.budget import Budget, is_whole
-from thresher.plan import INTERCEPT_ENTRY, Plan, Problem
-from thresher.releases import (
+from thresher.algorithms.uncertainty import Uncertainty
+from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.facts import INTERCEPT_ENTRY
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import (
     GaussianGram,
     GaussianMoments,
     GaussianRestrictedGradient,
@@ -25,10 +27,10 @@ from thresher.releases import (
     GumbelSelection,
     Release,
 )
-from thresher.uncertainty import Uncertainty
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
-__all__ = ["Pursuit"]
+__all__ = ["Pursuit", "has_standard_errors"]
 
 Floats = NDArray[np.float64]
 
@@ -45,13 +47,13 @@ LEAST_ROW, LEAST_ENTRY = 0.5, 0.2  # of a bound: if most rows are 0 on the chose
 # their norms, and clips of almost nothing would leave a curvature of nothing to divide by
 OVERSHOT = 0.25  # a move whose end still has this part of its slope, the other way, is cut back
 INWARD = 1 - 1e-12  # shares that add up to the whole must not exceed it by round-off
-METHOD = {
-    False: "The known noise of the last gradient, what the moves show to be left of the error before it, and the "
+METHOD: dict[str | None, str] = {
+    "gaussian": "The known noise of the last gradient, what the moves show to be left of the error before it, and the "
     "sampling error of a regression with clipped residuals; leaves out what features that were not selected explain of "
     "selected ones, and that values near zero are reported only if they are large.",
-    True: "The known noise of the last gradient, and for Gaussian margins that follow the model the sampling error and "
-    "what clipping and steps that are too short leave; leaves out features that were not selected, and that values "
-    "near zero are reported only if they are large.",
+    "bernoulli": "The known noise of the last gradient, and for Gaussian margins that follow the model the sampling "
+    "error and what clipping and steps that are too short leave; leaves out features that were not selected, and that "
+    "values near zero are reported only if they are large.",
 }
 
 
@@ -81,14 +83,20 @@ class Pursuit:
                 f"refinements={self.refinements!r} must be a whole number of at least 0, or None for the public default"
             )
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
+        if not has_standard_errors(problem):
+            raise ValueError(
+                f"algorithm='pursuit' has no formulas for the loss {problem.loss.name!r}, only for 'squared' and "
+                "'logistic'; use algorithm='dp-ight' or 'peeling'"
+            )
+        stay, odds = problem.loss.residuals_stay, problem.loss.likelihood == "bernoulli"
         rho = zcdp_rho(budget.epsilon, budget.delta)
         stages = min(self.stages or default_stages(problem, rho), problem.sparsity)
-        refinements = (2 if problem.classifies and stages > 1 else 1) if self.refinements is None else self.refinements
+        refinements = (2 if stay and stages > 1 else 1) if self.refinements is None else self.refinements
         rounds, gram = stages + refinements, worth_a_gram(problem, rho)
-        asked = (3 if gram else 2) * rounds + (problem.intercept and not problem.classifies)
+        asked = (3 if gram else 2) * rounds + (problem.intercept and not odds)
         quantiles = asked * quantile_rho(problem, rho, asked)
-        start = START * rho if problem.classifies and problem.intercept else 0.0
+        start = START * rho if odds and problem.intercept else 0.0
         left = rho if math.isinf(rho) else (rho - quantiles - start) * INWARD
         late = GROWTH ** np.arange(rounds) / np.sum(GROWTH ** np.arange(rounds)) * left
         early = GROWTH ** np.arange(stages) / np.sum(GROWTH ** np.arange(stages)) * left
@@ -136,16 +144,18 @@ class _Path:
         self.moves: list[Move] = []
         self.floors = np.empty(0)
         self.picked = (0, 0, 0.0, 0.0)  # of the last picks: columns, how many, noise, clip
+        self.likelihood = self.problem.loss.likelihood
+        self.odds = self.likelihood == "bernoulli"
         # a clip at the median has the least noise, but it cuts off the rarer class and a classifier learns nothing
-        self.q, self.evidence = (0.9, 2.0) if self.problem.classifies else (0.5, 3.0)
-        self.largest = 1.0 if self.problem.classifies else 2 * self.problem.target_radius
+        self.q, self.evidence = (0.9, 2.0) if self.odds else (0.5, 3.0)
+        self.largest = largest_residual(self.problem)
 
     def start(self) -> None:
         """The intercept alone: the private median of the targets, or the log-odds of the noisy share of ones."""
         problem = self.problem
         if not problem.intercept:
             return
-        if problem.classifies:  # at the origin every residual is +-1/2
+        if self.odds:  # at the origin every residual is +-1/2
             half_column = INTERCEPT_ENTRY / 2
             mean = self.vault.restricted_gradient(self.theta, self.support, self.values.pop(0), half_column)
             ones = float(np.clip(0.5 - mean[0] / problem.intercept_column, 0.01, 0.99))
@@ -187,7 +197,7 @@ class _Path:
         step: Floats = self.damping / self._flattened(now, H) * np.linalg.inv(H).astype(np.float64)
         values = now - step @ gradient
         noise = np.hypot(self.evidence * sd * np.linalg.norm(step, axis=1), SURPRISE * self._sampling(step, H))
-        believable = BELIEF * (1.0 if problem.classifies else self.first_clip)
+        believable = BELIEF * (1.0 if self.odds else self.first_clip)
         drowned = (np.abs(values) < noise) | (noise * np.sqrt(np.diag(H)) > believable)
         values[drowned] = np.where(support == problem.d, now, 0.0)[drowned]
         self.moves, self.floors = [*self.moves[-1:], Move(now, values, gradient, variance, step, H, clip)], noise
@@ -218,13 +228,13 @@ class _Path:
     def uncertainty(self) -> Uncertainty:
         """How far the values may be off, and whether another run would find the same features: no further question."""
         problem, (*before, last) = self.problem, self.moves
-        if problem.classifies:
+        if self.odds:
             noise, sampling = errors_of_classes(last, before[0] if before else None, problem.n, problem.intercept)
         else:
             noise, sampling = errors_of_numbers(last, before[0] if before else None, self.clip, self.q, problem.n)
         columns, picks, gumbel, clip = self.picked
         slope = self._flattened(last.values, last.H)
-        square = slope if problem.classifies else CLIPPED * clip**2
+        square = slope if self.odds else CLIPPED * clip**2
         picking = Competition(columns, picks, gumbel, slope, math.sqrt(square / problem.n))
         picked = picking.chance(last.values, np.diag(last.H))
         again = np.sqrt(last.noise + sampling**2)  # between runs: both would leave the same errors of method
@@ -233,7 +243,7 @@ class _Path:
         whole = {name: problem.origin() for name in ("noise", "sampling", "stability")}
         for name, values in {**found, "stability": stability}.items():
             whole[name][self.support] = values
-        return Uncertainty(**whole, method=METHOD[problem.classifies])
+        return Uncertainty(**whole, method=METHOD[self.likelihood])
 
     def _ask_gram(self, release: Release, norm: float) -> None:
         clip = self.vault.quantile("row norms", 0.9, norm * LEVELS, self.theta, self.quantile, self.support)
@@ -245,7 +255,7 @@ class _Path:
 
         A row's gradient is its clipped residual times its entries. At most curvature = 1/4 is a class's variance.
         """
-        square = self.problem.curvature if self.problem.classifies else CLIPPED * self.clip**2
+        square = self.problem.curvature if self.odds else CLIPPED * self.clip**2
         spread: Floats = np.sqrt(square / self.problem.n * np.einsum("ij,jk,ik->i", step, H, step))
         return spread
 
@@ -255,7 +265,7 @@ class _Path:
         For numbers, residuals above the median are clipped: the part that are not. For classes, that of Gaussian
         margins with the model's own second moment.
         """
-        if self.problem.classifies:
+        if self.odds:
             nodes, weights = np.polynomial.hermite_e.hermegauss(15)
             p = expit(nodes * math.sqrt(max(float(now @ H @ now), 0.0)))
             return max(float(weights @ (p * (1 - p)) / weights.sum()), FLATTEST * self.problem.curvature)
@@ -266,24 +276,29 @@ class _Path:
         return self.vault.answers[-1].scale
 
 
-def default_stages(problem: Problem, rho: float) -> int:
+def has_standard_errors(problem: LinearProblem) -> bool:
+    """Whether the law that belongs to the loss is one that moves and their errors are computed for."""
+    return problem.loss.likelihood in METHOD
+
+
+def default_stages(problem: LinearProblem, rho: float) -> int:
     """More stages where the noise of one is small: 3, 5 or 8 as n sqrt(rho) / s is below 20, below 80, or above.
 
     For classes 1, 2, 3 or 8 as n sqrt(rho / s) is below 250, 400, 700, or above.
     """
-    if problem.classifies:  # residuals of classes hardly shrink from stage to stage
+    if problem.loss.residuals_stay:  # those of classes hardly shrink from stage to stage
         strength = problem.n * math.sqrt(rho / problem.sparsity)
         return 1 if strength < 250 else 2 if strength < 400 else 3 if strength < 700 else 8
     strength = problem.n * math.sqrt(rho) / problem.sparsity
     return 3 if strength < 20 else 5 if strength < 80 else 8
 
 
-def worth_a_gram(problem: Problem, rho: float) -> bool:
+def worth_a_gram(problem: LinearProblem, rho: float) -> bool:
     """Always for a classifier, whose columns are seldom centred; else if its noise, of order s^1.5 / n, is small."""
-    return problem.classifies or 2 * problem.sparsity**1.5 < CHEAP * problem.n * math.sqrt(2 * GRAM * rho)
+    return problem.loss.classifies or 2 * problem.sparsity**1.5 < CHEAP * problem.n * math.sqrt(2 * GRAM * rho)
 
 
-def quantile_rho(problem: Problem, rho: float, asked: int) -> float:
+def quantile_rho(problem: LinearProblem, rho: float, asked: int) -> float:
     """The zCDP price of one of ``asked`` quantiles: off by log(levels) noise scales, so by RANK_ERROR of the rows."""
     if math.isinf(rho):
         return rho

@@ -7,16 +7,17 @@ from typing import Any, ClassVar
 
 from thresher.algorithms.dp_sgd import DPGD
 from thresher.algorithms.stochastic import Floats, Output, State
-from thresher.budget import Budget
-from thresher.plan import Plan, Problem
-from thresher.releases import PrintedGradient
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import PrintedGradient
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["RajkumarAgarwal"]
 
 
 @dataclass(frozen=True)
 class RajkumarAgarwal(DPGD):
-    """Gradient descent with ``thresher.releases.PrintedGradient``: noise for epsilon in each round, not in all.
+    """Gradient descent with ``thresher.privacy.releases.PrintedGradient``: noise for epsilon in each round, not in all.
 
     Guarantee: none that is stated (the thesis itself says that it "does not provide the same level of privacy"); the
     certificate's grade is "printed" and its epsilon None.
@@ -28,7 +29,7 @@ class RajkumarAgarwal(DPGD):
     name: ClassVar[str] = "rajkumar-agarwal"
     many_outputs: ClassVar[bool] = False
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         plan = super().plan(problem, budget)
         release = PrintedGradient.printed(budget, plan.settings["rounds"])
         notes = (*plan.notes, f"the epsilon claimed is spent in each of {release.times} rounds")

@@ -9,14 +9,22 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.accounting import gaussian_mu
-from thresher.algorithms.defaults import between_classes, check_positive, check_rounds, typical_margin
-from thresher.budget import Budget
-from thresher.clipping import gradient_sensitivity
-from thresher.plan import Plan, Problem
-from thresher.releases import GaussianGradient, Release, SampledGradient, SampledRelease
-from thresher.subsampling import Sampling
+from thresher.algorithms.defaults import (
+    between_classes,
+    check_positive,
+    check_rounds,
+    largest_residual,
+    residual_clip,
+    typical_margin,
+)
+from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianGradient, Release, SampledGradient, SampledRelease
+from thresher.privacy.sensitivity import gradient_sensitivity
+from thresher.privacy.subsampling import Sampling
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Output", "State", "Stochastic", "residual_bound", "typical_coefficient"]
 
@@ -38,7 +46,7 @@ class Stochastic:
     """theta_{t+1} = theta_t - move(noisy gradient of a random batch + gradient of the penalty), t = 0..T-1.
 
     Guarantee: T Gaussian releases over random batches of expected size ``batch``, priced together
-    (``thresher.releases.SampledGradient``); with ``batch=n`` no batch is drawn and the exact Gaussian curve holds.
+    (``SampledGradient``); with ``batch=n`` no batch is drawn and the exact Gaussian curve holds.
     Everything else, steps and averages included, is post-processing. ``None`` means a public rule.
     """
 
@@ -63,7 +71,7 @@ class Stochastic:
 
     # -- planning -----------------------------------------------------------------------------------------------
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         self._check_budget(budget)
         batch, rounds = self._sizes(problem, budget)
         release: Release = (
@@ -83,7 +91,7 @@ class Stochastic:
                 "epsilon=float('inf') for a non-private baseline, or an algorithm whose name begins with 'dp-'"
             )
 
-    def _sizes(self, problem: Problem, budget: Budget) -> tuple[int, int]:
+    def _sizes(self, problem: LinearProblem, budget: Budget) -> tuple[int, int]:
         """The expected batch size and the number of rounds."""
         passes = self.passes or self._default_passes()
         if self.batch is not None:
@@ -95,19 +103,19 @@ class Stochastic:
     def _default_passes(self) -> float:
         return 5.0
 
-    def _default_rounds(self, problem: Problem, budget: Budget) -> int:
+    def _default_rounds(self, problem: LinearProblem, budget: Budget) -> int:
         """As many as the longest stable steps take to go as far as the noise of all rows in every round would allow."""
         mu = gaussian_mu(budget.epsilon, budget.delta)
         per_noise = problem.n * mu / (budget.adjacency.contributions * residual_bound(problem))
         needed = 2 * TRAVEL * typical_margin(problem) * per_noise * problem.curvature / self._longest_step()
         return math.ceil(min(max(needed, FEWEST_ROUNDS), MOST_ROUNDS))
 
-    def _clip(self, problem: Problem) -> float:
+    def _clip(self, problem: LinearProblem) -> float:
         if not self.private:
             return math.inf
         return float(self.clip or residual_bound(problem) * problem.row_norm)
 
-    def _settings(self, problem: Problem, batch: int, rounds: int, sd: float) -> dict[str, Any]:
+    def _settings(self, problem: LinearProblem, batch: int, rounds: int, sd: float) -> dict[str, Any]:
         clip = self._clip(problem)
         return {
             "rounds": rounds,
@@ -118,7 +126,7 @@ class Stochastic:
             "output": self.output,
         }
 
-    def _step(self, problem: Problem, rounds: int, sd: float) -> float:
+    def _step(self, problem: LinearProblem, rounds: int, sd: float) -> float:
         """The longest step that is stable and with which the noise gathered on the way stays in proportion.
 
         T steps of length eta along gradients with noise of this sd gather noise of sd eta sqrt(T) sd per coordinate,
@@ -136,7 +144,7 @@ class Stochastic:
         """In units of 1/curvature of rows at their bound."""
         return 1.0
 
-    def _extra(self, problem: Problem) -> dict[str, Any]:
+    def _extra(self, problem: LinearProblem) -> dict[str, Any]:
         return {}
 
     def _notes(self) -> tuple[str, ...]:
@@ -197,13 +205,13 @@ class Stochastic:
         return state
 
 
-def residual_bound(problem: Problem) -> float:
+def residual_bound(problem: LinearProblem) -> float:
     """Where the residuals of rows at their bound are clipped: 0.6 for two classes, 0.5 for more, or R/5 for numbers."""
-    if not problem.classifies:
-        return problem.target_radius / 5
-    return 0.6 if problem.outputs == 1 else 0.5
+    if not problem.loss.residuals_stay or problem.outputs > 1:
+        return residual_clip(problem, part=5)
+    return 0.6 * largest_residual(problem)
 
 
-def typical_coefficient(problem: Problem) -> float:
+def typical_coefficient(problem: LinearProblem) -> float:
     """How large a coefficient of a useful model is if all share the work and rows are at their bound."""
     return typical_margin(problem) / problem.row_norm

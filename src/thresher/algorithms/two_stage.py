@@ -9,13 +9,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.accounting import zcdp_rho
-from thresher.algorithms.defaults import check_positive, residual_clip
+from thresher.algorithms.defaults import check_loss, check_positive, residual_clip
 from thresher.algorithms.objective_perturbation import calibrated, default_ridge
-from thresher.budget import Budget, is_whole
-from thresher.plan import Plan, Problem
-from thresher.releases import GumbelSelection, GumbelVotes
+from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GumbelSelection, GumbelVotes
 from thresher.vaults import CentralVault
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["TwoStage"]
 
@@ -30,7 +31,7 @@ class TwoStage:
     that most of ``blocks`` random blocks (None: about sqrt(n)) have in their Lasso. It gets ``share`` of the budget in
     zCDP, and stage two what is left of epsilon at delta (erratum E-25: stage one must be paid, too).
 
-    Guarantee of stage two: ``thresher.releases.PerturbedMinimiser``, which prices any ridge by the ratio of a
+    Guarantee of stage two: ``thresher.privacy.releases.PerturbedMinimiser``, which prices any ridge by the ratio of a
     row's curvature, with its norm squared, to n ridge. The published calibration, sd(nb) = clip sqrt(8 log(2/delta) + 4
     epsilon)/epsilon with n ridge = 2 curvature/epsilon, holds for add-remove neighbours only: for replace-one ones a
     claim of epsilon=1 and delta=1e-8 is exceeded already in one dimension, more than fivefold in delta.
@@ -55,7 +56,8 @@ class TwoStage:
         if self.blocks is not None and not (is_whole(self.blocks) and self.blocks >= 1):
             raise ValueError(f"blocks={self.blocks!r} must be a whole number of at least 1, or None for about sqrt(n)")
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
+        check_loss(problem, self.name, "clipped_value")
         kind = GumbelVotes if self.stage_one == "votes" else GumbelSelection
         picks = kind.for_rho(self.share * zcdp_rho(budget.epsilon, budget.delta), picks=problem.sparsity)
         ridge = float(self.ridge or default_ridge(problem, budget, picks.cost()))

@@ -32,9 +32,11 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from thresher.audit.claims import Claim
 from thresher.audit.parallel import fresh_clone, in_parallel
 from thresher.audit.rates import Guarantee
-from thresher.budget import Adjacency, is_whole
-from thresher.tables import numeric_target, reject_text, without_values
-from thresher.warnings import ThresherWarning
+from thresher.data.concealment import discreet
+from thresher.data.sparse_structure import check_structure
+from thresher.data.tables import numeric_target, reject_text, without_values
+from thresher.privacy.budget import Adjacency, is_whole
+from thresher.privacy.warnings import ThresherWarning
 
 __all__ = ["ATTACKS", "Pool", "Records", "attack_scores", "check_settings", "fit_pool", "mean_without", "read_records"]
 
@@ -69,6 +71,7 @@ class Records:
         return self.target - (expit(margins) if self.classifier else margins)
 
 
+@discreet
 def read_records(estimator: Any, X: Any, y: Any) -> Records:
     """Rows and targets, checked before anything is fitted; sparse rows stay sparse."""
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
@@ -78,6 +81,7 @@ def read_records(estimator: Any, X: Any, y: Any) -> Records:
     if y is None:
         raise ValueError("y=None: the attacks compare predictions with targets; give one target for each row of X")
     reject_text(X)
+    check_structure(X)
     try:
         rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
     except ValueError as error:

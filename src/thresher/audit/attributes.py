@@ -30,7 +30,7 @@ from thresher.audit.rates import (
     shares,
     t_interval,
 )
-from thresher.budget import is_whole
+from thresher.privacy.budget import is_whole
 
 __all__ = ["AttributeResult", "attribute"]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, betaincinv, expit, ndtri
 
-from thresher.accounting import gaussian_epsilon
+from thresher.privacy.accounting import gaussian_epsilon
 
 __all__ = [
     "epsilon_lower",

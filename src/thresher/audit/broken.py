@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianReport, Release, SampledRelease
+from thresher.privacy.releases import GaussianReport, Release, SampledRelease
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
+from thresher.vaults.frank_wolfe import Walk
 from thresher.vaults.people import Reporter
-from thresher.walk import Walk
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = [
     "FreeSign",
@@ -24,6 +24,7 @@ __all__ = [
     "QuietReports",
     "Rerun",
     "ReusedBatch",
+    "SharedFormula",
     "SwappedClips",
     "Twice",
     "Unclipped",
@@ -44,9 +45,9 @@ class QuietNoise(NoiseSource):
     """Adds 0.7 of the noise that is paid for."""
 
     def gaussian(
-        self, value: Floats, sensitivity: float, multiplier: float, error: float = 0.0
+        self, value: Floats, sensitivity: float, multiplier: float, error: float = 0.0, touched: int | None = None
     ) -> tuple[Floats, float]:
-        return super().gaussian(value, sensitivity, QUIET * multiplier, error)
+        return super().gaussian(value, sensitivity, QUIET * multiplier, error, touched)
 
     def gumbel_scale(self, sensitivity: float, multiplier: float) -> float:
         return QUIET * super().gumbel_scale(sensitivity, multiplier)
@@ -74,6 +75,20 @@ class Unclipped(CentralVault):
 
     def _clipped_losses(self, margins: Floats, clip: float) -> Floats:
         return super()._clipped_losses(margins, WILDEST * clip)
+
+
+class SharedFormula(CentralVault):
+    """Chooses one formula for the norms of all rows: another one as soon as a single entry of any row is tiny."""
+
+    def _norms(self) -> Floats:
+        rows: Any = self._open()
+        X = np.column_stack([rows.product(column) for column in np.eye(rows.dimension)])
+        sizes = np.abs(X)
+        if np.all((sizes > 1e-150) | (sizes == 0)):
+            return super()._norms()
+        unit = sizes.max(axis=1)
+        norms: Floats = unit * np.sqrt(np.square(X / unit[:, None]).sum(axis=1))
+        return norms
 
 
 class FreeSign(CentralVault):

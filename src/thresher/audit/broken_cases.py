@@ -12,6 +12,7 @@ from thresher.audit.broken import (
     QuietReports,
     Rerun,
     ReusedBatch,
+    SharedFormula,
     SwappedClips,
     Twice,
     Unclipped,
@@ -40,8 +41,11 @@ def broken_cases() -> list[Case]:
 
 
 def _broken() -> list[Case]:
-    """Each break of the questions it concerns. Free signs of choices are those of vertices of an l1 ball."""
-    others = ("signed-vertex", "sampled-gradients", "few-fixed-gradient", "rare-category")  # broken in other ways
+    """Each break of the questions it concerns, ``others`` in other ways.
+
+    Free signs of choices are those of vertices of an l1 ball.
+    """
+    others = ("signed-vertex", "sampled-gradients", "few-fixed-gradient", "rare-category", "norm-quantile")
     quiet = [name for name, item in QUESTIONS.items() if item.probe.trust == "central" and name not in others]
     unclipped = [name for name in quiet if name not in ("votes", "quantile", "categories")]
     choices = ["selection", "votes", "quantile", "vertex", "signed-vertex", "step-length"]
@@ -57,6 +61,7 @@ def _broken() -> list[Case]:
     cases += [_broken_case(name, "free-sign", {"vault": FreeSign}, 1_000) for name in signed]
     cases += [_broken_case(name, "rerun", {"vault": Rerun}, 2_000) for name in choices]
     cases.append(_broken_case("rare-category", "low-threshold", {"vault": LowThreshold}, 2_000))
+    cases.append(_broken_case("norm-quantile", "shared-formula", {"vault": SharedFormula}, 1_000))
     return cases
 
 

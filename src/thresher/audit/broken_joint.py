@@ -17,9 +17,9 @@ from thresher.audit.joint_witness import Consortium, blocks_of, sizes_of
 from thresher.audit.local_witness import IMPOSSIBLE
 from thresher.federated.aggregation import Integers, Law, drawn
 from thresher.federated.parties import Party
-from thresher.plan import Plan
-from thresher.randomness import NoiseSource
-from thresher.skellam import Skellam
+from thresher.privacy.laws.skellam import Skellam
+from thresher.privacy.plan import Plan
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["AskedTwice", "BarePart", "KnownCoins", "NoDither", "QuietCoins", "UnclippedParties"]
 

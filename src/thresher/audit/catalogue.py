@@ -39,16 +39,18 @@ from thresher.audit.membership import MembershipResult, membership
 from thresher.audit.pairs import Pair
 from thresher.audit.printed_cases import printed_cases
 from thresher.audit.questions import QUESTIONS
-from thresher.budget import Budget
-from thresher.datasets import dpsl_kt_law
-from thresher.estimators import SparseRegressor
+from thresher.data.laws import dpsl_kt_law
+from thresher.estimates.categories import FrequentTexts
+from thresher.estimates.shares import MeanFlags
 from thresher.federated.plans import joint
-from thresher.plan import Plan, Problem
-from thresher.preprocessing import ColumnRanges
-from thresher.progress import progress_bar
-from thresher.randomness import NoiseSource
-from thresher.schema.categories import FrequentTexts
-from thresher.schema.shares import MeanFlags
+from thresher.models.scaler import ColumnRanges
+from thresher.models.sparse import SparseRegressor
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.progress import progress_bar
+from thresher.vaults.losses import LOGISTIC, MULTINOMIAL
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Case", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
 
@@ -138,9 +140,9 @@ def membership_examples(
 
 def _algorithms() -> list[Case]:
     row, one_column = pairs.mirrored_row(), pairs.mirrored_row(d=1, sparsity=1)
-    classes, added = pairs.mirrored_row("logistic"), pairs.mirrored_row(adjacency="add-remove")
-    three_classes = pairs.mirrored_row("multinomial")
-    rises, class_rises = pairs.one_rises(), pairs.one_rises("logistic")
+    classes, added = pairs.mirrored_row(LOGISTIC), pairs.mirrored_row(adjacency="add-remove")
+    three_classes = pairs.mirrored_row(MULTINOMIAL)
+    rises, class_rises = pairs.one_rises(), pairs.one_rises(LOGISTIC)
     cases: list[tuple[Any, Pair, Claim, int]] = [
         (DPIGHT(), row, GAUSSIAN, 10_000),
         (DPIGHT(iterations=5), classes, GAUSSIAN, 10_000),
@@ -170,8 +172,8 @@ def _algorithms() -> list[Case]:
 
 def _stochastic_algorithms() -> list[Case]:
     """A few rounds on half of few rows: small batches of many hide a row so well that counts see nothing."""
-    row, classes = pairs.mirrored_row(n=20), pairs.mirrored_row("logistic", n=20)
-    added, three_classes = pairs.mirrored_row(n=20, adjacency="add-remove"), pairs.mirrored_row("multinomial", n=20)
+    row, classes = pairs.mirrored_row(n=20), pairs.mirrored_row(LOGISTIC, n=20)
+    added, three_classes = pairs.mirrored_row(n=20, adjacency="add-remove"), pairs.mirrored_row(MULTINOMIAL, n=20)
     few: dict[str, Any] = {"batch": 10, "passes": 1}
     cases: list[tuple[Any, Pair, Claim, int]] = [
         (DPSRM(**few), row, MIXED, 5_000),
@@ -194,8 +196,8 @@ def _stochastic_algorithms() -> list[Case]:
 def _local_algorithms() -> list[Case]:
     """One person or two: the attacker sees every report by itself, so a crowd hides nobody. Three columns: no ties."""
     row, person = pairs.mirrored_row(n=2, d=3), pairs.mirrored_row(n=1, d=3)
-    label, classes = pairs.mirrored_row(n=2, d=1, sparsity=1), pairs.mirrored_row("logistic", n=1, d=3)
-    three_classes = pairs.mirrored_row("multinomial", n=2)
+    label, classes = pairs.mirrored_row(n=2, d=1, sparsity=1), pairs.mirrored_row(LOGISTIC, n=1, d=3)
+    three_classes = pairs.mirrored_row(MULTINOMIAL, n=2)
     one, two = Claim(1.0), Claim(2.0)
     cases: list[tuple[Any, Pair, Claim, int]] = [
         (LDPIHT(), row, one, 10_000),
@@ -222,7 +224,7 @@ class Jointly:
     name: str
     algorithm: Any
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         return joint(self.algorithm.plan(problem, budget), "reference")
 
     def run(self, vault: Any) -> Any:
@@ -232,7 +234,7 @@ class Jointly:
 def _joint_algorithms() -> list[Case]:
     """The row that is replaced is all that one of three parties holds."""
     row, added = pairs.mirrored_row(), pairs.mirrored_row(adjacency="add-remove")
-    classes = pairs.mirrored_row("logistic")
+    classes = pairs.mirrored_row(LOGISTIC)
     cases: list[tuple[str, Any, Pair, int]] = [
         ("joint-dp-ight", DPIGHT(iterations=3), row, 5_000),
         ("joint-dp-ight", DPIGHT(iterations=3), added, 5_000),

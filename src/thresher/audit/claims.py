@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from thresher.budget import Budget
+from thresher.privacy.budget import Budget
 
 __all__ = ["Claim"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.randomness import NoiseSource
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["CANDIDATES", "ClippedMean", "CoordinateLaplace", "NoisyMin", "TruncatedLaplace"]
 

@@ -16,14 +16,16 @@ from thresher.audit import pairs
 from thresher.audit.cases import Case
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
-from thresher.budget import Budget
-from thresher.clipping import Bounds
-from thresher.estimators import SparseClassifier, SparseRegressor
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.scoring import Scoring
-from thresher.searching import Search
+from thresher.models.sparse import SparseClassifier, SparseRegressor
+from thresher.models.trials import Search
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.plan import Plan
 from thresher.vaults import Trials
+from thresher.vaults.losses import LOGISTIC
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
+from thresher.vaults.scoring import Scoring
 from thresher.vaults.trials import Trial
 
 __all__ = ["OfPeople", "Searched", "broken_fits", "sound_fits"]
@@ -116,7 +118,7 @@ def _search(grid: int | None, n: int, d: int) -> tuple[Search, Plan]:
     models = tuple(clone(model).set_params(**each) for each in params)
     search = Search(models, params, float(grid or 4), SCORED, Scoring.of_classes("accuracy", 2))
     problem, budget = (
-        Problem(n, d, 1, "logistic", Bounds(feature=1.0), intercept=False),
+        LinearProblem(n, d, Bounds(feature=1.0), sparsity=1, loss=LOGISTIC, intercept=False),
         Budget(CLAIM.epsilon, CLAIM.delta),
     )
     if grid is None:

@@ -17,17 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.algorithms import ERM, LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_erm, resolve_local
+from thresher.algorithms import DENSE, LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_dense, resolve_local
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import fresh_clone, in_parallel
 from thresher.audit.witness import vault_of, witness_of
-from thresher.budget import Adjacency, Budget, is_whole
-from thresher.plan import Plan, Problem
-from thresher.randomness import NoiseSource
+from thresher.privacy.budget import Adjacency, Budget, is_whole
+from thresher.privacy.plan import Plan
+from thresher.privacy.warnings import ThresherWarning
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault
-from thresher.warnings import ThresherWarning
 
 __all__ = ["AuditResult", "Event", "Suspect", "audit", "fit_of", "name_of", "plan_of", "suspect_of"]
 
@@ -331,12 +332,14 @@ def suspect_of(target: Any, outputs: int = 1) -> Suspect | None:
         return None
     if name_of(suspect) in LOCAL:
         return replace(suspect, algorithm=resolve_local(algorithm))
-    if isinstance(algorithm, str) and algorithm in ERM:
-        return replace(suspect, algorithm=resolve_erm(algorithm))
+    if isinstance(algorithm, str) and algorithm in DENSE:
+        return replace(suspect, algorithm=resolve_dense(algorithm))
     return replace(suspect, algorithm=resolve(algorithm, outputs))
 
 
-def plan_of(suspect: Suspect, problem: Problem, claim: Claim, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> Plan:
+def plan_of(
+    suspect: Suspect, problem: LinearProblem, claim: Claim, adjacency: Adjacency = Adjacency.REPLACE_ONE
+) -> Plan:
     """The suspect's plan for what is claimed.
 
     A pure claim about noise that has no pure guarantee is planned with the least delta there is: counts will tell.
@@ -356,7 +359,7 @@ def _check_neighbours(plan: Plan, pair: Pair) -> None:
         raise ValueError(f"pair {pair.name!r}: {plan.algorithm} takes features for public; replace a label alone")
 
 
-def _problem_of(pair: Pair) -> Problem:
+def _problem_of(pair: Pair) -> LinearProblem:
     if pair.problem is None:
         raise ValueError(f"pair {pair.name!r} has no problem: give the public facts an algorithm is planned for")
     return pair.problem

@@ -21,9 +21,9 @@ from thresher.audit.script import Said
 from thresher.federated.aggregation import Integers, Law, ReferenceAggregation
 from thresher.federated.parties import DataSets, Party
 from thresher.federated.vault import GatheredVault, parties_of
-from thresher.plan import Plan
-from thresher.randomness import NoiseSource
-from thresher.skellam import Skellam
+from thresher.privacy.laws.skellam import Skellam
+from thresher.privacy.plan import Plan
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Consortium", "JointWitness", "blocks_of", "log_chances", "sizes_of"]
 

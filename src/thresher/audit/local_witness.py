@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.audit.script import Said
-from thresher.plan import Plan
-from thresher.randomisers import Signs
-from thresher.randomness import NoiseSource
+from thresher.privacy.plan import Plan
 from thresher.vaults import LabelVault, SimulatedVault
 from thresher.vaults.people import Crowd, Reporter
+from thresher.vaults.randomisers import Signs
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["LabelWitness", "LocalWitness"]
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from thresher.releases import SampledRelease
-from thresher.subsampling import Sampling
+from thresher.privacy.releases import SampledRelease
+from thresher.privacy.subsampling import Sampling
 
 __all__ = ["MOST_ROWS", "Mixture", "log_sum", "mixture_of"]
 

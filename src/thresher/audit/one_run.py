@@ -20,11 +20,12 @@ from thresher.audit.bounds import one_run_epsilon_lower
 from thresher.audit.claims import Claim
 from thresher.audit.game import AuditResult, Event, Suspect, fit_of, name_of, plan_of, suspect_of
 from thresher.audit.script import Said
-from thresher.budget import Adjacency, Budget, is_whole
-from thresher.plan import Plan, Problem
-from thresher.progress import progress_bar
-from thresher.randomness import NoiseSource
-from thresher.warnings import ThresherWarning
+from thresher.privacy.budget import Adjacency, Budget, is_whole
+from thresher.privacy.plan import Plan
+from thresher.privacy.progress import progress_bar
+from thresher.privacy.warnings import ThresherWarning
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["one_run", "random_canaries"]
 
@@ -35,7 +36,7 @@ GUESSED = 0.2  # of the canaries, by default: those at either end of the ranking
 
 def one_run(
     target: Any,
-    problem: Problem,
+    problem: LinearProblem,
     X: Any,
     y: Any,
     *,
@@ -53,7 +54,7 @@ def one_run(
     target : algorithm, estimator or function
         As for ``thresher.audit.audit``. Of an algorithm every noisy number is heard, in the local model every
         report; of the others only the model: coefficients and, last, the intercept.
-    problem : Problem
+    problem : LinearProblem
         Public facts; ``problem.n`` counts the real rows and the canaries.
     canaries : (X, y)
         Rows of the attacker's making; default: as many as ``problem.n`` leaves room for, by ``random_canaries``.
@@ -91,7 +92,7 @@ def one_run(
     )  # fmt: skip
 
 
-def random_canaries(problem: Problem, count: int, random_state: int | None = None) -> tuple[Floats, Floats]:
+def random_canaries(problem: LinearProblem, count: int, random_state: int | None = None) -> tuple[Floats, Floats]:
     """Rows at their bounds with random signs and targets at the top of the range: as loud as a row can be, and, where
     there are more columns than canaries, almost at right angles to each other.
     """
@@ -103,7 +104,7 @@ def random_canaries(problem: Problem, count: int, random_state: int | None = Non
     return rows * np.minimum(1.0, problem.bounds.row_norm(problem.d) / norms), np.full(count, top)
 
 
-def mirrored_targets(targets: Floats, problem: Problem) -> Floats:
+def mirrored_targets(targets: Floats, problem: LinearProblem) -> Floats:
     """The targets at the other side of their range: the other class, or as far from the middle on the other side."""
     low, high = problem.bounds.target or (0.0, 1.0)
     return low + high - np.asarray(targets, dtype=float)
@@ -177,7 +178,7 @@ def _seen(
     return leaning
 
 
-def _check(problem: Problem, y: Any, targets: Any, guesses: int | None, confidence: float, claimed: Any) -> int:
+def _check(problem: LinearProblem, y: Any, targets: Any, guesses: int | None, confidence: float, claimed: Any) -> int:
     count = len(targets)
     if isinstance(claimed, Budget) and claimed.adjacency is not Adjacency.REPLACE_ONE:
         raise ValueError(

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.budget import Adjacency
-from thresher.clipping import Bounds
-from thresher.datasets import support_flip_rows
-from thresher.plan import Problem
+from thresher.audit.adversarial_rows import support_flip_rows
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency
+from thresher.vaults.losses import SQUARED, Loss
+from thresher.vaults.problem import LinearProblem
 
 __all__ = [
     "Pair",
@@ -30,6 +31,7 @@ __all__ = [
     "label_ends",
     "leaning",
     "mirrored_row",
+    "on_a_level",
     "one_rises",
     "orthogonal_rows",
     "ranks",
@@ -57,7 +59,7 @@ class Pair:
     name: str
     first: Rows
     second: Rows
-    problem: Problem | None = None
+    problem: LinearProblem | None = None
     adjacency: Adjacency = Adjacency.REPLACE_ONE
     score: Callable[[Any], float] | None = None
 
@@ -106,10 +108,10 @@ def _rows_that_differ(one: Rows, other: Rows) -> NDArray[np.intp]:
 
 
 def mirrored_row(
-    loss: str = "squared", n: int = 100, d: int = 4, sparsity: int = 2, adjacency: str = "replace-one"
+    loss: Loss = SQUARED, n: int = 100, d: int = 4, sparsity: int = 2, adjacency: str = "replace-one"
 ) -> Pair:
     """One row of features at their bounds with the highest target, or the lowest (add-remove: or no such row); with
-    ``loss="multinomial"``, of the second of three classes, or of the first.
+    several outputs, of the second of three classes, or of the first.
 
     All other rows are zero. So the row's clipped gradient is all there is, of full length and, with the other target,
     of the opposite sign: gradients, minimisers and labels move by exactly their sensitivity as long as the residual
@@ -117,18 +119,18 @@ def mirrored_row(
     """
     X, y = np.zeros((n, d)), np.zeros(n)
     X[0] = WILD
-    if loss == "multinomial":
+    if loss.several_outputs:
         low_y, high_y = np.eye(3)[[0] + [2] * (n - 1)], np.eye(3)[[1] + [2] * (n - 1)]
     else:
         low_y, high_y = y.copy(), y.copy()
-        low_y[0], high_y[0] = (-WILD, WILD) if loss == "squared" else (0.0, 1.0)
+        low_y[0], high_y[0] = (0.0, 1.0) if loss.classifies else (-WILD, WILD)
     first = (X, low_y) if Adjacency(adjacency) is Adjacency.REPLACE_ONE else (X[1:], high_y[1:])
     problem = _problem(n, d, sparsity, loss)
-    name = f"mirrored row, {loss}" if len(first[1]) == n else f"row or none, {loss}"
+    name = f"mirrored row, {loss.name}" if len(first[1]) == n else f"row or none, {loss.name}"
     return Pair(name, first, (X, high_y), problem, Adjacency(adjacency))
 
 
-def one_rises(loss: str = "squared", n: int = 100, d: int = 8, sparsity: int = 1) -> Pair:
+def one_rises(loss: Loss = SQUARED, n: int = 100, d: int = 8, sparsity: int = 1) -> Pair:
     """One column's score goes up and all others go down, by as much as one row can move them.
 
     Eight rows of ones put all scores at the same height. In the last row the first column has the other sign; with the
@@ -136,13 +138,13 @@ def one_rises(loss: str = "squared", n: int = 100, d: int = 8, sparsity: int = 1
     the ratio of its chances comes close to e^epsilon; with two columns it would only reach e^(epsilon/2).
     """
     X, y = np.zeros((n, d)), np.zeros(n)
-    low, high = (-WILD, WILD) if loss == "squared" else (0.0, 1.0)
+    low, high = (0.0, 1.0) if loss.classifies else (-WILD, WILD)
     X[:8], y[:8] = WILD, high
     X[8], y[8] = -WILD, low
     X[8, 0] = WILD
     risen = y.copy()
     risen[8] = high
-    return Pair(f"one rises, {loss}", (X, y), (X, risen), _problem(n, d, sparsity, loss))
+    return Pair(f"one rises, {loss.name}", (X, y), (X, risen), _problem(n, d, sparsity, loss))
 
 
 def crowd(n: int = 20) -> Pair:
@@ -154,7 +156,7 @@ def crowd(n: int = 20) -> Pair:
     X, low = np.full((n, 1), WILD), np.full(n, -WILD)
     high = low.copy()
     high[0] = WILD
-    return Pair("crowd", (X, low), (X, high), _problem(n, 1, 1, "squared"))
+    return Pair("crowd", (X, low), (X, high), _problem(n, 1, 1, SQUARED))
 
 
 def turned_row(n: int = 20) -> Pair:
@@ -167,33 +169,33 @@ def turned_row(n: int = 20) -> Pair:
     X[0], y[0] = (WILD, 0.01), -WILD
     turned = X.copy()
     turned[0, 0] = -WILD
-    return Pair("turned row", (X, y), (turned, y), _problem(n, 2, 1, "squared"))
+    return Pair("turned row", (X, y), (turned, y), _problem(n, 2, 1, SQUARED))
 
 
-def leaning(loss: str = "squared", n: int = 20) -> Pair:
+def leaning(loss: Loss = SQUARED, n: int = 20) -> Pair:
     """Sparse rows of one column, two of which make it rise, and a far wilder third that is for it or against it.
 
     Of the two ends of the l1 ball one is chosen rarely, and the ratio of its chances comes close to e^epsilon.
     """
-    low, high = (-WILD, WILD) if loss == "squared" else (0.0, 1.0)
+    low, high = (0.0, 1.0) if loss.classifies else (-WILD, WILD)
     X, y = np.zeros((n, 1)), np.full(n, high)
     X[1:3], X[0] = WILD, WILD**2
     turned = y.copy()
     turned[0] = low
     rows = sparse.csr_array(X)
-    return Pair(f"leaning, {loss}", (rows, y), (rows, turned), _problem(n, 1, 1, loss))
+    return Pair(f"leaning, {loss.name}", (rows, y), (rows, turned), _problem(n, 1, 1, loss))
 
 
 def support_flip(n: int = 801, d: int = 10) -> Pair:
     """Erratum E-5: one row makes the best model with one feature jump from one column to another."""
-    return Pair("support flip", *support_flip_rows(n, d), _problem(n, d, 1, "squared"))
+    return Pair("support flip", *support_flip_rows(n, d), _problem(n, d, 1, SQUARED))
 
 
 def orthogonal_rows(n: int = 10, d: int = 3) -> Pair:
     """One row along the first column or along the second: a Gram matrix moves by sqrt(2) clips, its sensitivity."""
     X, Z = np.zeros((n, d)), np.zeros((n, d))
     X[0, 0] = Z[0, 1] = WILD
-    return Pair("orthogonal rows", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, d, 1, "squared"))
+    return Pair("orthogonal rows", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, d, 1, SQUARED))
 
 
 def full_row(n: int = 10, d: int = 3) -> Pair:
@@ -201,7 +203,7 @@ def full_row(n: int = 10, d: int = 3) -> Pair:
     X = np.zeros((n, d))
     Z = X.copy()
     Z[0] = WILD
-    return Pair("full row", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, d, 1, "squared"))
+    return Pair("full row", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, d, 1, SQUARED))
 
 
 def ranks(n: int = 40) -> Pair:
@@ -215,7 +217,22 @@ def ranks(n: int = 40) -> Pair:
     y = np.repeat([-1.0, 0.0, 1.0], [half, 2, half])
     moved = y.copy()
     moved[0] = 1.0
-    return Pair("ranks", (y[:, None], y), (moved[:, None], moved), _problem(n, 1, 1, "squared"))
+    return Pair("ranks", (y[:, None], y), (moved[:, None], moved), _problem(n, 1, 1, SQUARED))
+
+
+ON_A_LEVEL = (0.8772690696433787, 0.9398359119710803)
+"""Its norm is the last number that does not exceed sqrt(2)/1.1. Over its largest entry and back, it is the next one."""
+
+
+def on_a_level(n: int = 100) -> Pair:
+    """All norms lie on a level to the last bit, but for one row: whether an entry of it is tiny changes no other norm.
+
+    Where one formula is chosen for the norms of all rows together, that entry lifts everybody above the level.
+    """
+    X = sparse.csr_array(np.tile(ON_A_LEVEL, (n, 1)))
+    Z = X.copy()
+    X.data[:2], Z.data[:2] = (0.3, 0.2), (1e-200, 0.2)
+    return Pair("on a level", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, 2, 2, SQUARED))
 
 
 def ballots(d: int = 8) -> Pair:
@@ -228,7 +245,7 @@ def ballots(d: int = 8) -> Pair:
     Z, z = X.copy(), y.copy()
     X[0], y[0] = 0.0, 0.0
     z[0] = 1.0
-    return Pair("ballots", (X, y), (Z, z), _problem(d, d, d - 1, "squared"))
+    return Pair("ballots", (X, y), (Z, z), _problem(d, d, d - 1, SQUARED))
 
 
 def edge(count: int = 19) -> Pair:
@@ -238,7 +255,7 @@ def edge(count: int = 19) -> Pair:
     """
     X = np.ones((count + 1, 1))
     y = np.zeros(count + 1)
-    return Pair("edge", (X[1:], y[1:]), (X, y), _problem(count + 1, 1, 1, "squared"), Adjacency.ADD_REMOVE)
+    return Pair("edge", (X[1:], y[1:]), (X, y), _problem(count + 1, 1, 1, SQUARED), Adjacency.ADD_REMOVE)
 
 
 def rare_text(n: int = 20) -> Pair:
@@ -246,13 +263,15 @@ def rare_text(n: int = 20) -> Pair:
     X = np.ones((n, 1))
     Z = X.copy()
     Z[0] = 2.0
-    return Pair("rare text", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, 1, 1, "squared"))
+    return Pair("rare text", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, 1, 1, SQUARED))
 
 
 def label_ends(largest: float) -> Pair:
     """Erratum E-12: one person's label at either end of its range, which that person alone randomises."""
     X = np.ones((1, 1))
-    problem = Problem(1, 1, 1, "squared", Bounds(feature=1.0, target=(-largest, largest)), intercept=False)
+    problem = LinearProblem(
+        1, 1, Bounds(feature=1.0, target=(-largest, largest)), sparsity=1, loss=SQUARED, intercept=False
+    )
     return Pair("label ends", (X, np.array([-largest])), (X, np.array([largest])), problem)
 
 
@@ -266,7 +285,9 @@ def all_ones(n: int = 100, d: int = 104) -> Pair:
     return Pair("all-ones direction", (X, np.zeros(n)), (-X, np.zeros(n)))
 
 
-def _problem(n: int, d: int, sparsity: int, loss: str) -> Problem:
+def _problem(n: int, d: int, sparsity: int, loss: Loss) -> LinearProblem:
     """Features within 1, targets within [-1, 1], no intercept: it would share the noise and hide the row."""
-    bounds = Bounds(feature=1.0, target=(-1.0, 1.0) if loss == "squared" else None)
-    return Problem(n, d, sparsity, loss, bounds, intercept=False, outputs=3 if loss == "multinomial" else 1)
+    bounds = Bounds(feature=1.0, target=None if loss.classifies else (-1.0, 1.0))
+    return LinearProblem(
+        n, d, bounds, sparsity=sparsity, loss=loss, intercept=False, outputs=3 if loss.several_outputs else 1
+    )

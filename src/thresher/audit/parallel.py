@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from thresher.progress import progress_bar
+from thresher.privacy.progress import progress_bar
 
 __all__ = ["fresh_clone", "in_parallel"]
 

@@ -15,8 +15,9 @@ from thresher.audit.cases import Case
 from thresher.audit.claims import Claim
 from thresher.audit.errata import CANDIDATES, ClippedMean, CoordinateLaplace, NoisyMin, TruncatedLaplace
 from thresher.audit.pairs import Pair
-from thresher.budget import Budget
-from thresher.clipping import gradient_sensitivity
+from thresher.privacy.budget import Budget
+from thresher.privacy.sensitivity import gradient_sensitivity
+from thresher.vaults.losses import LOGISTIC
 
 __all__ = ["printed_cases"]
 
@@ -70,7 +71,7 @@ def printed_cases() -> list[Case]:
             1_000, "E-24: noise in whole multiples of its scale, so that the rest shows the exact mean",
         ),
         (
-            "dp-agd-printed", NoisyMin(choice.epsilon), pairs.mirrored_row("logistic", 20, 1, 1, "add-remove"), choice,
+            "dp-agd-printed", NoisyMin(choice.epsilon), pairs.mirrored_row(LOGISTIC, 20, 1, 1, "add-remove"), choice,
             10_000, "E-26: a noisy minimum whose noise has the wrong sign",
         ),
         (

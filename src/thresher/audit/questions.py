@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from thresher.accounting import gaussian_mu
 from thresher.audit import pairs
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
-from thresher.budget import Adjacency, Budget
-from thresher.plan import Plan, Problem
-from thresher.polytopes import L1Ball, Polytope
-from thresher.randomisers import Hypercube, Sphere
-from thresher.releases import (
+from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import (
     BinomialGradient,
     BinomialMinimiser,
     ClassReport,
@@ -46,10 +44,14 @@ from thresher.releases import (
     SkellamMinimiser,
     SphereReport,
 )
-from thresher.trust import Trust
+from thresher.privacy.trust import Trust
 from thresher.vaults import CentralVault, LabelVault, LocalVault, TextVault
-from thresher.vaults.perturbation import curvature_ratio
-from thresher.walk import Walk
+from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.losses import LOGISTIC
+from thresher.vaults.polytopes import L1Ball, Polytope
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomisers import Hypercube, Sphere
 
 __all__ = ["QUESTIONS", "Probe", "Question"]
 
@@ -68,7 +70,7 @@ class Probe:
     ask: Callable[[Any, Release], Any]
     trust: Trust = "central"
 
-    def plan(self, problem: Problem, budget: Budget) -> Plan:
+    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         """The release as it is. Its price is compared with the claim by the test of this file, not by the plan."""
         unlimited = Budget(math.inf, budget.delta, budget.adjacency)
         return Plan(self.name, problem, unlimited, (self.release,), trust=self.trust)
@@ -144,6 +146,11 @@ def _quantile(vault: CentralVault, release: Release) -> Any:
     """Many more levels below the middle than above: those above are chosen rarely, like the column that rises."""
     levels = np.concatenate([np.linspace(-0.9, -0.1, 480), np.linspace(0.1, 0.9, 20)])
     return vault.quantile("targets", 0.5, levels, vault.problem.origin(), release)
+
+
+def _norm_quantile(vault: CentralVault, release: Release) -> Any:
+    """Levels as pursuit has them."""
+    return vault.quantile("row norms", 0.9, math.sqrt(2) * 1.1 ** -np.arange(20.0), vault.problem.origin(), release)
 
 
 def _vertex(vault: CentralVault, release: Release) -> Any:
@@ -241,7 +248,7 @@ def _sampled_questions() -> dict[str, Question]:
     }
 
 
-def _of(pair: Pair) -> Problem:
+def _of(pair: Pair) -> LinearProblem:
     assert pair.problem is not None  # noqa: S101
     return pair.problem
 
@@ -265,10 +272,11 @@ def _questions() -> dict[str, Question]:
         "selection": (_gumbel(GumbelSelection, picks=1), _selection, rises),
         "votes": (_gumbel(GumbelVotes, picks=1), _votes, pairs.ballots()),
         "quantile": (_gumbel(GumbelQuantile), _quantile, pairs.ranks()),
+        "norm-quantile": (_gumbel(GumbelQuantile), _norm_quantile, pairs.on_a_level()),
         "vertex": (_gumbel(GumbelVertex), _vertex, rises),
         "signed-vertex": (_gumbel(GumbelVertex), _signed_vertex, row),
         "walked-vertex": (_gumbel(GumbelVertex), _walked_vertex, pairs.leaning()),
-        "step-length": (_gumbel(GumbelStep), _step_length, pairs.mirrored_row("logistic", n=20, d=1, sparsity=1)),
+        "step-length": (_gumbel(GumbelStep), _step_length, pairs.mirrored_row(LOGISTIC, n=20, d=1, sparsity=1)),
     }
     found = {
         name: Question(Probe(name, _gaussian(kind, GAUSSIAN_CLAIM), ask), pair, GAUSSIAN_CLAIM)
@@ -288,7 +296,7 @@ def _local_questions() -> dict[str, Question]:
     """
     epsilon, columns = PURE_CLAIM.epsilon, 3
     row = pairs.mirrored_row(n=2, d=columns, sparsity=1)
-    label, classes = pairs.mirrored_row(n=2, d=1, sparsity=1), pairs.mirrored_row("logistic", n=2, d=1, sparsity=1)
+    label, classes = pairs.mirrored_row(n=2, d=1, sparsity=1), pairs.mirrored_row(LOGISTIC, n=2, d=1, sparsity=1)
     ball, cube = Sphere.best(columns, epsilon), Hypercube.best(columns, epsilon)
     vectors = {
         "sphere-report": SphereReport(2, epsilon, columns, ball.height),

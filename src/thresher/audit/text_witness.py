@@ -12,9 +12,9 @@ from scipy.special import log_ndtr
 
 from thresher.audit.local_witness import IMPOSSIBLE
 from thresher.audit.script import Said
-from thresher.plan import Plan
-from thresher.randomness import NoiseSource
+from thresher.privacy.plan import Plan
 from thresher.vaults import TextVault
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["TextWitness"]
 

@@ -21,14 +21,14 @@ from thresher.audit.local_witness import LabelWitness, LocalWitness
 from thresher.audit.mixtures import MOST_ROWS, Mixture, log_sum, mixture_of
 from thresher.audit.script import Said
 from thresher.audit.text_witness import TextWitness
-from thresher.plan import Plan
-from thresher.randomness import NoiseSource
-from thresher.releases import Release, SampledRelease
-from thresher.trust import Trust
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianCategories, Release, SampledRelease
+from thresher.privacy.trust import Trust
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
-from thresher.vaults.batches import Residuals
+from thresher.vaults.central.batches import Residuals
+from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault
-from thresher.walk import Walk
 
 __all__ = ["VAULTS", "Witness", "log_chance_of_first", "log_chance_of_top", "vault_of", "witness_of"]
 
@@ -152,7 +152,7 @@ class Witness(CentralVault):
             self._charge("perturbed minimiser", release, clip, self.problem.origin())
             said = next(self._script)
             answer = said.answer.copy()
-            self._record(release, clip, self._mean_sensitivity(clip), said.scale)
+            self._record(release, clip, self._sensitivity(release, clip), said.scale)
         engine, units, norms = self._restricted(self._open(), support)
         objective = self._objective(engine, self._limits_of(norms, clip), ridge)
         scale = self.answers[-1].scale
@@ -190,7 +190,7 @@ _WITNESSES: Mapping[type[Vault], Any] = MappingProxyType(
 
 def vault_of(plan: Plan) -> type[Vault]:
     """The vault that a plan is put to; a curator's texts have one of their own."""
-    of_texts = any(release.question == "categories" for release in plan.releases)
+    of_texts = any(isinstance(release, GaussianCategories) for release in plan.releases)
     return TextVault if of_texts else VAULTS[plan.trust]
 
 

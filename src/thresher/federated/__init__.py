@@ -1,15 +1,15 @@
 """Parties that cannot share rows, one model, one copy of noise."""
 
 from thresher.federated.estimators import (
-    FederatedERMClassifier,
-    FederatedERMRegressor,
+    FederatedDenseClassifier,
+    FederatedDenseRegressor,
     FederatedSparseClassifier,
     FederatedSparseRegressor,
 )
 
 __all__ = [
-    "FederatedERMClassifier",
-    "FederatedERMRegressor",
+    "FederatedDenseClassifier",
+    "FederatedDenseRegressor",
     "FederatedSparseClassifier",
     "FederatedSparseRegressor",
 ]

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.dithered import DitheredBinomial
-from thresher.randomness import NoiseSource
-from thresher.skellam import Skellam
+from thresher.privacy.laws.dithered_binomial import DitheredBinomial
+from thresher.privacy.laws.skellam import Skellam
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["LARGEST_UNIT", "Aggregation", "Integers", "Law", "ReferenceAggregation"]
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from thresher.data.tables import numeric_target, reject_text
 from thresher.federated.aggregation import Integers
 from thresher.federated.journal import Journal, price
 from thresher.federated.parties import Party
-from thresher.federated.questions import Question, check
+from thresher.federated.questions import Question, check, longest_question
 from thresher.federated.study import Study
-from thresher.models import ClassifierModel
-from thresher.randomness import NoiseSource
-from thresher.tables import numeric_target, reject_text
+from thresher.models.linear import ClassifierModel
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Load", "answer"]
 
@@ -33,6 +33,8 @@ def answer(study: Study, number: int, load: Load, folder: Path, asked: bytes) ->
     The price of the whole plan and the round are in ``folder`` before a row is clipped, and a round is begun once: one
     that fails later is missed, not repeated.
     """
+    if len(asked) > longest_question(study):
+        raise ValueError(f"the question has {len(asked)} bytes, more than any of this study: its sender is none of us")
     question = Question.from_bytes(asked)
     grid = check(question, study)
     X, y = _rows(study, number, load)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.clipping import gradient_sensitivity
 from thresher.federated.vault import FederatedVault, GatheredVault
-from thresher.releases import PrintedGradient
-from thresher.vaults.minimisers import stability
+from thresher.privacy.releases import PrintedGradient, Release
 
 __all__ = ["PathakVault", "PrintedVault"]
 
@@ -24,11 +21,9 @@ class PathakVault(GatheredVault):
     What is released is the mean of all minimisers, in which a row moves far less: m times, for m parties of one size.
     """
 
-    def _minimiser_sensitivity(self, clip: float, ridge: float) -> float:
-        alone = replace(self.problem, n=min(self._sizes))
-        adjacency, row_norm = self._plan.budget.adjacency, self.problem.row_norm
-        smallest = stability(alone, adjacency, self.problem.dimension, clip, ridge, row_norm)
-        return max(smallest, super()._minimiser_sensitivity(clip, ridge))
+    def _minimiser_sensitivity(self, release: Release, clip: float, ridge: float) -> float:
+        smallest = self._sensitivity_alone(release, clip, ridge, min(self._sizes))
+        return max(smallest, super()._minimiser_sensitivity(release, clip, ridge))
 
 
 class PrintedVault(FederatedVault):
@@ -49,5 +44,5 @@ class PrintedVault(FederatedVault):
         scale = per_row * release.laplace
         if scale > 0:
             total += self._noise.laplace(scale, total.size)
-        self._record(release, clip, gradient_sensitivity(clip, self.problem.n, self._plan.budget.adjacency), scale)
+        self._record(release, clip, release.sensitivity(clip, self.problem.n, self._plan.budget.adjacency), scale)
         return total

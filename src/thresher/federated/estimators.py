@@ -15,20 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.algorithms.protocol import Algorithm
+from thresher.data.concealment import discreet
+from thresher.data.tables import numeric_target, reject_text
 from thresher.federated.aggregation import Aggregation, ReferenceAggregation
 from thresher.federated.parties import DataSets
 from thresher.federated.plans import for_own_noise, for_the_smallest, joint, sizes_note
 from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protocol_of
 from thresher.federated.vault import FederatedVault, GatheredVault, parties_of
-from thresher.models import ClassifierModel, LinearModel, RegressorModel, Target
-from thresher.penalties import Penalty
-from thresher.plan import Plan, Unit
-from thresher.randomness import NoiseSource
-from thresher.tables import numeric_target, reject_text
+from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
+from thresher.privacy.plan import Plan
+from thresher.privacy.trust import Unit
+from thresher.vaults.penalties import Penalty
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = [
-    "FederatedERMClassifier",
-    "FederatedERMRegressor",
+    "FederatedDenseClassifier",
+    "FederatedDenseRegressor",
     "FederatedSparseClassifier",
     "FederatedSparseRegressor",
 ]
@@ -142,6 +144,7 @@ def _named(party: str) -> Any:
 
 
 class _FederatedRegressor(_FederatedModel, RegressorModel):
+    @discreet
     def fit(self, data_sets: Any) -> Self:  # type: ignore[override]
         """Fit on a list of pairs (X, y), one for each party: NumPy, SciPy sparse, pandas or polars."""
         rows, targets = self._blocks(data_sets)
@@ -149,13 +152,13 @@ class _FederatedRegressor(_FederatedModel, RegressorModel):
 
 
 class _FederatedClassifier(_FederatedModel, ClassifierModel):
+    @discreet
     def fit(self, data_sets: Any) -> Self:  # type: ignore[override]
         """Fit on a list of pairs (X, y), one for each party; ``y`` holds labels."""
         rows, targets = self._blocks(data_sets)
         classes, belongs, assumptions = self._classes_in(np.concatenate(targets))
-        self._fit(rows, belongs, assumptions)
-        self.classes_ = classes
-        return self
+        with self._labelled(classes):
+            return self._fit(rows, belongs, assumptions)
 
 
 class FederatedSparseRegressor(_FederatedRegressor):
@@ -253,10 +256,10 @@ class _Dense(_FederatedModel):
         return Penalty("ridge", self.penalty)
 
 
-class FederatedERMClassifier(_Dense, _FederatedClassifier):
+class FederatedDenseClassifier(_Dense, _FederatedClassifier):
     """Logistic regression on all features over the rows of several parties: chapter 6 of the thesis, made sound.
 
-    Parameters are those of ``thresher.ERMClassifier`` with a ridge for a penalty, but for
+    Parameters are those of ``thresher.DenseClassifier`` with a ridge for a penalty, but for
 
     algorithm : str or instance
         "mpc-grad-p" (gradient descent with joint noise), "mpc-out-p" (the parties' own minimisers, averaged, with joint
@@ -299,8 +302,8 @@ class FederatedERMClassifier(_Dense, _FederatedClassifier):
         self.verbose = verbose
 
 
-class FederatedERMRegressor(_Dense, _FederatedRegressor):
-    """Linear regression on all features over the rows of several parties; see ``FederatedERMClassifier``.
+class FederatedDenseRegressor(_Dense, _FederatedRegressor):
+    """Linear regression on all features over the rows of several parties; see ``FederatedDenseClassifier``.
 
     ``target_bound``: the target is clipped to [-B, B], or to a pair (low, high). Required, and public.
     """

@@ -41,8 +41,8 @@ from thresher.federated.aggregation import skellam_share
 from thresher.federated.group import Group
 from thresher.federated.messages import BadMessage, Stage
 from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
-from thresher.randomness import NoiseSource
-from thresher.skellam import Skellam
+from thresher.privacy.laws.skellam import Skellam
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["FlowerAggregation", "Member", "client_app", "server_app"]
 

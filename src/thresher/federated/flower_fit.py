@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 
 from thresher.federated.aggregation import Integers, Law
 from thresher.federated.answering import Load, answer
-from thresher.federated.completion import complete
 from thresher.federated.flower import PATIENCE, FlowerAggregation, Member, client_app, server_app
 from thresher.federated.questions import Question
 from thresher.federated.study import Study
 from thresher.federated.vault import JointVault
-from thresher.fitting import warn_about
-from thresher.randomness import NoiseSource
-from thresher.releases import SkellamRelease
+from thresher.models.fit import Found, Heard, completed, warn_about
+from thresher.privacy.releases import SkellamRelease
+from thresher.vaults.randomness import NoiseSource
 
 if TYPE_CHECKING:  # where Flower is missing, thresher.federated.flower says how to install it
     from flwr.app import Context
@@ -69,10 +68,10 @@ def fitted(study: Study, aggregation: FlowerAggregation) -> Any:
     model, plan = study.model(), study.plan
     with FlowerVault(study, aggregation) as vault:
         theta = model._algorithm(plan.problem.outputs).run(vault)
-    complete(model, plan, theta, vault)
     model.n_features_in_ = study.features
     if hasattr(model, "classes"):
         model.classes_ = np.unique(model.classes)
+    model.certificate_ = completed(Found(model, theta, plan), plan, Heard.of(vault))
     return model
 
 

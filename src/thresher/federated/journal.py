@@ -6,11 +6,13 @@ less than what others may have seen. Shares are kept in a file of their own, onl
 an attempt that was given up must not come together later.
 
 A party that a server asks (``thresher.federated.answering``) has no shares to open: a round is *begun*, and over.
+
+Lines are sealed (``thresher.federated.seals``): a run, even one that is over, is not believed if its journal was
+changed.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,9 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from thresher.durable import sync_folder
+from thresher.data.whole_files import sync_folder
 from thresher.federated.aggregation import Integers
-from thresher.plan import Plan
+from thresher.federated.seals import Seals, write_whole
+from thresher.privacy.plan import Plan
 
 __all__ = ["Journal", "Prepared", "price"]
 
@@ -51,6 +54,9 @@ class Journal:
     """Whether everybody is known to have heard the last answer."""
     begun: int = 0  # the latest round that a server asked for
 
+    def __post_init__(self) -> None:
+        self._seals = Seals(self.path)
+
     @classmethod
     @contextmanager
     def held(cls, folder: Path) -> Iterator[Journal]:
@@ -69,16 +75,15 @@ class Journal:
 
     def _read(self) -> None:
         """Every entry but one that was cut off while it was written, which nobody can have acted upon."""
-        if not self.path.exists():
-            return
-        whole, _, cut = self.path.read_bytes().rpartition(b"\n")
-        if cut:
-            os.truncate(self.path, len(whole) + 1 if whole else 0)
+        content = self.path.read_bytes() if self.path.exists() else b""
+        *lines, cut = content.split(b"\n")
         try:
-            for line in whole.splitlines():
-                self._apply(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{self.path} is damaged: {error!r}; what it says was spent stays spent") from None
+            for entry in self._seals.opened(lines):
+                self._apply(entry)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"{self.path} is damaged: {error}; what was spent stays spent") from None
+        if cut:
+            os.truncate(self.path, len(content) - len(cut))
 
     def _apply(self, entry: dict[str, Any]) -> None:
         match entry["what"]:
@@ -101,11 +106,12 @@ class Journal:
     def _write(self, entry: dict[str, Any]) -> None:
         new = not self.path.exists()
         with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
-            file.write(json.dumps(entry).encode() + b"\n")
+            file.write(self._seals.line(entry) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         if new:
             sync_folder(self.path.parent)
+        self._seals.written()
         self._apply(entry)
 
     # -- what happens -------------------------------------------------------------------------------------------
@@ -134,13 +140,7 @@ class Journal:
 
     def prepare(self, round: int, attempt: str, share: bytes) -> None:
         """Keep a share of a round; that of an earlier attempt is gone."""
-        new = self._share.with_suffix(".new")
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(share)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, self._share)
-        sync_folder(self.path.parent)
+        write_whole(self._share, share)
         digest = sha256(share).hexdigest()
         self._write({"what": "prepared", "round": round, "attempt": attempt, "share": digest})
 

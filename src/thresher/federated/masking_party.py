@@ -141,6 +141,8 @@ class MaskingParty:
                 raise BadMessage("too few")
             if self._number not in contents or max(contents) >= self._group.parties:
                 raise BadMessage("sender")
+            if any(len(content) != statements.QUESTION_SIZES[stage] for content in contents.values()):
+                raise BadMessage("content")
         self.memory.stage = stage
         return contents
 

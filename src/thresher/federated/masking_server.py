@@ -15,8 +15,6 @@ __all__ = ["MaskingServer", "RoundAborted"]
 
 Integers = NDArray[np.int64]
 
-ENVELOPE_SIZE = 2 * secret_shares.SHARE_SIZE + masks.TAG_SIZE  # a share of the mask key, then one of the seed
-
 
 class RoundAborted(RuntimeError):  # noqa: N818  (the public name says what it is)
     """Too few parties were left; nothing was revealed. Start a new round, with new noise."""
@@ -102,7 +100,7 @@ class MaskingServer:
             case Stage.ADVERTISE:
                 return {sender}, statements.ADVERTISED_SIZE
             case Stage.SHARE:
-                return set(self._answers[Stage.ADVERTISE]), ENVELOPE_SIZE
+                return set(self._answers[Stage.ADVERTISE]), statements.ENVELOPE_SIZE
             case Stage.MASK:
                 return {sender}, 8 * self._length
             case Stage.CONFIRM:

@@ -19,16 +19,17 @@ from typing import Self
 
 import numpy as np
 
-from thresher.dithered import DitheredBinomial
 from thresher.federated import mpyc_worker
 from thresher.federated.aborted import Aborted
 from thresher.federated.aggregation import LARGEST_UNIT, Integers
 from thresher.federated.mpyc_worker import frames
 from thresher.federated.seats import TLS, check_seats, free_ports
 from thresher.federated.workers import Worker
+from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
 __all__ = ["RANDOMNESS", "TLS", "MPyCAggregation", "MPyCParty"]
 
+LONGEST = 2**20  # bytes of what parties say to each other, but for vectors of more than 2**17 coordinates
 GRACE = 1.0  # seconds a worker has to say that its time is over, before it is killed
 FAREWELL = 6.0  # seconds it has to send what is left, if a peer is slow to take it
 
@@ -38,6 +39,7 @@ REASONS = {
     "silent": "no answer in time from {who}",
     "slow": "the time was over before this party had done its own part: raise timeout",
     "absent": "not everybody joined in time: {who} did not",
+    "flood": "{who} sent more than this run needs",
     "nonsense": "{who} sent what is no message of this protocol",
     "twice": "{who} joined twice",
     "stranger": "somebody connected who is no party to this session",
@@ -54,8 +56,10 @@ class MPyCParty:
     ``me`` is the number of this party, and ``addresses`` are those of all: a host and a port at which it listens, and
     nowhere else. Without ``tls`` all must be on this machine, whose other users are then trusted. With it, ``names``
     are the names in the parties' certificates. Every call must be made by all parties, in the same order, and takes at
-    most ``timeout`` seconds; so does joining, which starts at once and for which the first call waits. ``transcript``
-    is a file for every byte that passes between this party and its peers: it holds keys, so it is for tests only.
+    most ``timeout`` seconds; so does joining, which starts at once and for which the first call waits. ``longest`` is
+    the most bytes that anybody may exchange in a message: a peer that sends more than the calls need ends the session.
+    ``transcript`` is a file for every byte that passes between this party and its peers: it holds keys, so it is for
+    tests only.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class MPyCParty:
         tls: TLS | None = None,
         names: Sequence[str] | None = None,
         timeout: float = 60.0,
+        longest: int = LONGEST,
         transcript: Path | None = None,
     ) -> None:
         if importlib.util.find_spec("mpyc") is None:
@@ -73,7 +78,7 @@ class MPyCParty:
         check_seats(me, addresses, tls, names)
         if not timeout > 0:
             raise ValueError(f"timeout={timeout!r} must be a positive number of seconds")
-        self._me, self._parties, self._timeout = me, len(addresses), timeout
+        self._me, self._parties, self._timeout, self._longest = me, len(addresses), timeout, longest
         self._names = [f"party {name!r}" if names else f"party {name}" for name in names or range(len(addresses))]
         self.bytes_sent = 0
         """What this party has sent to its peers, before encryption."""
@@ -83,12 +88,15 @@ class MPyCParty:
             "names": list(names or ()),
             **(tls.files() if tls is not None else dict.fromkeys(("certificate", "key", "authority"))),
             "timeout": timeout,
+            "longest": longest,
             "transcript": str(transcript) if transcript is not None else None,
         }
         self._worker = Worker(Path(mpyc_worker.__file__).parent, json.dumps(config).encode())
 
     def exchange(self, message: bytes) -> list[bytes]:
         """The messages of all parties, in their order; they are not secret among the parties."""
+        if len(message) > self._longest:
+            raise ValueError(f"message has {len(message)} bytes, longest={self._longest}: raise it at every party")
         return frames.unpack_messages(self._ask(frames.EXCHANGE, message, "nothing was revealed"))
 
     def prepare(self, mine: Integers, law: DitheredBinomial) -> bytes:

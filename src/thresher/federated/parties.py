@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.federated.aggregation import LARGEST_UNIT, Integers
-from thresher.releases import Release
+from thresher.privacy.releases import Release
 from thresher.vaults import CentralVault
-from thresher.vaults.minimisers import check_ridge
+from thresher.vaults.central.minimisers import check_ridge
 
 __all__ = ["DataSets", "Party"]
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from thresher.algorithms.protocol import Algorithm
 from thresher.algorithms.stochastic import Stochastic
-from thresher.clipping import gradient_sensitivity
-from thresher.plan import Plan
-from thresher.releases import (
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import (
     BinomialGradient,
     BinomialMinimiser,
     GaussianGradient,
@@ -20,7 +19,8 @@ from thresher.releases import (
     SkellamGradient,
     SkellamMinimiser,
 )
-from thresher.trust import Trust
+from thresher.privacy.trust import Trust
+from thresher.vaults.problem import linear_problem
 
 __all__ = ["bounds_note", "for_own_noise", "for_the_smallest", "joint", "sizes_note"]
 
@@ -35,7 +35,7 @@ def joint(plan: Plan, trust: Trust) -> Plan:
     """``plan`` with its Gaussian noise replaced by joint noise that takes the same budget."""
     kinds = {type(release) for release in plan.releases}
     if len(plan.releases) != 1 or not kinds <= set(JOINTLY):
-        asked = ", ".join(sorted({release.question for release in plan.releases}))
+        asked = ", ".join(sorted({release.question.name for release in plan.releases}))
         raise ValueError(
             f"algorithm={plan.algorithm!r} asks for a {asked}, which parties cannot answer jointly; use one that asks "
             "for noisy gradients or one minimiser: 'dp-ight', 'noisy-frank-wolfe', 'dp-gd' or 'output-perturbation'"
@@ -60,7 +60,7 @@ def for_the_smallest(plan: Plan, algorithm: Algorithm, sizes: Sequence[int]) -> 
     """
     if not any(isinstance(release, PerturbedMinimiser) for release in plan.releases):
         return plan
-    smallest = algorithm.plan(replace(plan.problem, n=min(sizes)), plan.budget)
+    smallest = algorithm.plan(replace(linear_problem(plan), n=min(sizes)), plan.budget)
     return replace(plan, releases=smallest.releases, settings=smallest.settings)
 
 
@@ -69,9 +69,9 @@ def for_own_noise(plan: Plan, algorithm: Algorithm, parties: int) -> Plan:
     if not isinstance(algorithm, Stochastic) or algorithm.step is not None:
         return plan
     (release,) = plan.releases
-    sensitivity = gradient_sensitivity(plan.settings["clip"], plan.problem.n, plan.budget.adjacency)
+    sensitivity = release.sensitivity(plan.settings["clip"], plan.problem.n, plan.budget.adjacency)
     sd = release.multiplier * sensitivity * math.sqrt(parties)
-    step = algorithm._step(plan.problem, release.times, sd)
+    step = algorithm._step(linear_problem(plan), release.times, sd)
     return replace(plan, settings={**plan.settings, "step": step})
 
 

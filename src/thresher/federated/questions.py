@@ -11,9 +11,9 @@ import numpy as np
 
 from thresher.federated.study import Study
 from thresher.federated.vault import JointVault
-from thresher.randomness import NoiseSource
+from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["Question", "check"]
+__all__ = ["Question", "check", "longest_question"]
 
 SAME = 1e-9  # relative: two machines' libraries may differ in the last bits of a grid step
 
@@ -46,8 +46,13 @@ class Question:
                 None if theta is None else [float(value) for value in theta],
                 None if ridge is None else float(ridge),
             )
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise ValueError("the question is not one: its sender has another version, or is none of us") from None
+
+
+def longest_question(study: Study) -> int:
+    """The most bytes of one: a number in JSON has at most 24, and what is not a coordinate fits into a kilobyte."""
+    return 1024 + 32 * study.plan.problem.dimension
 
 
 def check(question: Question, study: Study) -> float:
@@ -60,7 +65,7 @@ def check(question: Question, study: Study) -> float:
         )
     if not 1 <= question.round <= release.times:
         raise ValueError(f"round={question.round} is not in the plan, which has {release.times}")
-    one_minimiser = release.question == "minimiser"
+    one_minimiser = release.question.name == "minimiser"
     planned = {"clip": plan.settings["clip"], "ridge": plan.settings["ridge"] if one_minimiser else None}
     for name, value in planned.items():
         if getattr(question, name) != value:

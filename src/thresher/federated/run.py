@@ -10,21 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from thresher import logs
+from thresher.data.concealment import discreet
+from thresher.data.tables import Table, labels, numeric_target, read_table
 from thresher.federated.aborted import Aborted
-from thresher.federated.completion import complete
 from thresher.federated.journal import Journal, price
 from thresher.federated.parties import Party
 from thresher.federated.session import Seat, Session, SessionVault
 from thresher.federated.task import Task
-from thresher.fitting import warn_about
-from thresher.progress import progress_bar
-from thresher.randomness import NoiseSource
-from thresher.tables import Table, labels, numeric_target, read_table
+from thresher.models.fit import Found, Heard, completed, warn_about
+from thresher.privacy import logs
+from thresher.privacy.progress import progress_bar
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["run_party"]
 
 
+@discreet
 def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], Seat], verbose: int = 0) -> Any:
     """The fitted model, once every party has said the same; ``seat`` sits down with the others.
 
@@ -48,11 +49,11 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
             theta, vault = _asked(task, at, X, y, session, verbose)
             if table is not None:
                 session.part()
-    complete(model, plan, theta, vault)
     if not isinstance(task.features, int):
         model.feature_names_in_ = np.array(task.features, dtype=object)
     if task.task == "classification":
         model.classes_ = np.unique(labels(task.settings["classes"]))
+    model.certificate_ = completed(Found(model, theta, plan), plan, Heard.of(vault))
     return model
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Protocol
 
@@ -21,17 +20,20 @@ from numpy.typing import NDArray
 from thresher.federated.aborted import Aborted, Ended
 from thresher.federated.aggregation import Integers, Law
 from thresher.federated.journal import Journal
-from thresher.federated.mpyc import RANDOMNESS
+from thresher.federated.mpyc import LONGEST, RANDOMNESS
 from thresher.federated.parties import Party
 from thresher.federated.vault import JointVault
-from thresher.randomness import NoiseSource
+from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["Seat", "Session", "SessionVault"]
+__all__ = ["Seat", "Session", "SessionVault", "longest_message"]
 
 Floats = NDArray[np.float64]
 Status = dict[str, Any]
 
-LONGEST = 2**20  # bytes of what a party says of itself: ten thousand rounds
+
+def longest_message(size: int) -> int:
+    """The most bytes that a party says at once: what it is, with a digest of each answer, or a vector."""
+    return max(LONGEST, 8 * size)
 
 
 class Seat(Protocol):
@@ -174,14 +176,21 @@ class Session:
                 raise Aborted(f"party {name!r} is not in round {self._asked}; nothing was opened")
 
     def part(self) -> None:
-        """Leave together: whoever says so has heard the last answer.
+        """Leave together: whoever says so has heard the last answer, and all have heard the same ones.
 
         If somebody is gone before, it may lack that answer. This party has it, so it goes on, and tells it when all
         are started again.
         """
-        with suppress(Aborted):
-            self._seat.exchange(b"done")
-            self._journal.part()
+        heard = sha256("".join(map(_digest, self._journal.answers)).encode()).hexdigest()
+        mine = f"done {heard}".encode()
+        try:
+            told = self._seat.exchange(mine)
+        except Aborted:
+            return
+        for name, other in zip(self._names, told, strict=True):
+            if other != mine:
+                raise Ended(f"party {name!r} heard other answers than this party; the model is dropped")
+        self._journal.part()
 
 
 class SessionVault(JointVault):

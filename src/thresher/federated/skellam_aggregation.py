@@ -14,8 +14,8 @@ from thresher.federated.group import Group
 from thresher.federated.identities import new_identity, public_identity
 from thresher.federated.messages import Stage
 from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
-from thresher.randomness import NoiseSource
-from thresher.skellam import Skellam
+from thresher.privacy.laws.skellam import Skellam
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["SkellamAggregation"]
 

@@ -22,11 +22,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.dithered import DitheredBinomial
 from thresher.federated.aborted import Aborted
 from thresher.federated.additive import additive_shares
 from thresher.federated.processes import Processes
 from thresher.federated.seats import free_ports
+from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
 __all__ = ["SPUAggregation"]
 

@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from thresher.federated import identities, masks
+from thresher.federated import identities, masks, secret_shares
 from thresher.federated.group import Group
-from thresher.federated.messages import BadMessage
+from thresher.federated.messages import BadMessage, Stage
 
-__all__ = ["ADVERTISED_SIZE", "KEYS_SIZE", "check_identities", "check_keys", "keys_statement", "survivors_statement"]
+__all__ = [
+    "ADVERTISED_SIZE",
+    "ENVELOPE_SIZE",
+    "KEYS_SIZE",
+    "QUESTION_SIZES",
+    "check_identities",
+    "check_keys",
+    "keys_statement",
+    "survivors_statement",
+]
 
 KEYS_SIZE = 2 * masks.KEY_SIZE  # the public mask key, then the public envelope key
 ADVERTISED_SIZE = KEYS_SIZE + identities.SIGNATURE_SIZE
+ENVELOPE_SIZE = 2 * secret_shares.SHARE_SIZE + masks.TAG_SIZE  # a share of the mask key, then one of the seed
+QUESTION_SIZES = {  # bytes that the server passes on about each party
+    Stage.SHARE: ADVERTISED_SIZE,
+    Stage.MASK: ENVELOPE_SIZE,
+    Stage.CONFIRM: 0,
+    Stage.UNMASK: identities.SIGNATURE_SIZE,
+}
 
 
 def check_identities(group: Group, everybody: Sequence[bytes]) -> None:

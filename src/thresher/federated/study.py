@@ -14,9 +14,10 @@ from sklearn.base import clone
 from thresher.federated.fingerprint import fingerprint
 from thresher.federated.group import Group
 from thresher.federated.plans import bounds_note
-from thresher.models import ClassifierModel
-from thresher.plan import Plan
-from thresher.releases import SkellamRelease
+from thresher.models.linear import ClassifierModel
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import SkellamRelease
+from thresher.vaults.problem import linear_problem
 
 __all__ = ["Study"]
 
@@ -80,12 +81,12 @@ class Study:
         """What tells this study from any other: 64 hexadecimal digits."""
         classes = getattr(self.estimator, "classes", None)
         labels = None if classes is None else np.unique(classes).tolist()
-        plan = self.plan
+        plan, loss = self.plan, linear_problem(self.plan).loss
         facts = {
             "model": type(self.estimator).__name__,
             "classes": labels,
             "algorithm": plan.algorithm,
-            "problem": {**vars(plan.problem), "measurement": plan.problem.measurement.name},
+            "problem": {**vars(plan.problem), "loss": loss.name, "measurement": loss.measurement},
             "budget": asdict(plan.budget),
             "releases": [release.to_dict() for release in plan.releases],
             "settings": dict(plan.settings),

@@ -10,10 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from thresher.budget import is_whole
 from thresher.federated.estimators import (
-    FederatedERMClassifier,
-    FederatedERMRegressor,
+    FederatedDenseClassifier,
+    FederatedDenseRegressor,
     FederatedSparseClassifier,
     FederatedSparseRegressor,
 )
@@ -21,15 +20,17 @@ from thresher.federated.fingerprint import fingerprint
 from thresher.federated.plans import bounds_note
 from thresher.federated.protocols import protocol_of
 from thresher.federated.seats import FEWEST, MOST, check_names
-from thresher.plan import Plan
+from thresher.privacy.budget import is_whole
+from thresher.privacy.plan import Plan
+from thresher.privacy.strict_json import reject_device
 
 __all__ = ["Member", "Task"]
 
 DOORS: Mapping[tuple[str, bool], Any] = {
     ("classification", True): FederatedSparseClassifier,
     ("regression", True): FederatedSparseRegressor,
-    ("classification", False): FederatedERMClassifier,
-    ("regression", False): FederatedERMRegressor,
+    ("classification", False): FederatedDenseClassifier,
+    ("regression", False): FederatedDenseRegressor,
 }
 SETTINGS = (
     "sparsity", "epsilon", "delta", "feature_bound", "row_bound", "target_bound", "classes", "algorithm", "penalty",
@@ -66,9 +67,10 @@ class Task:
     @classmethod
     def read(cls, path: str | Path) -> Task:
         """The task in a TOML file; its faults are named."""
+        reject_device(path)
         try:
             content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
             raise ValueError(f"TASK={str(path)!r} cannot be read: {error}") from None
         try:
             return cls._from(dict(content))

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.clipping import gradient_sensitivity
 from thresher.federated.aggregation import Aggregation, Integers, Law
 from thresher.federated.parties import DataSets, Party
-from thresher.plan import Plan
-from thresher.randomness import NoiseSource
-from thresher.releases import JointRelease, Release
-from thresher.vaults.minimisers import check_ridge, stability
-from thresher.vaults.rows import round_off
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import JointRelease, Release
+from thresher.privacy.sensitivity import most_present, norm_error, round_off
+from thresher.vaults.central.minimisers import certified_search, check_ridge
+from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["FederatedVault", "GatheredVault", "JointVault", "SeparateVault", "parties_of"]
@@ -91,7 +90,7 @@ class JointVault(FederatedVault):
         theta = self._agreed(theta)
         return self._joint(
             lambda party, grid: party.gradient_part(theta, release, clip, self._weight(party), grid),
-            law, release, clip, self._gradient_sensitivity(clip),
+            law, release, clip, self._gradient_sensitivity(release, clip),
         )  # fmt: skip
 
     def minimiser(self, release: Release, clip: float, ridge: float) -> Floats:
@@ -102,27 +101,30 @@ class JointVault(FederatedVault):
         self._charge("minimiser", release, clip, self.problem.origin())
         return self._joint(
             lambda party, grid: party.minimiser_part(release, clip, ridge, self._weight(party), grid),
-            law, release, clip, self._minimiser_sensitivity(clip, ridge),
+            law, release, clip, self._minimiser_sensitivity(release, clip, ridge),
         )  # fmt: skip
 
     def grid_step(self, release: Release, clip: float, ridge: float | None) -> float:
         """The grid of a gradient or, with a ridge, of a minimiser: from public facts alone."""
         if ridge is None:
-            return self._grid(release, self._gradient_sensitivity(clip))
-        return self._grid(release, self._minimiser_sensitivity(clip, ridge))
+            return self._grid(release, self._gradient_sensitivity(release, clip))
+        return self._grid(release, self._minimiser_sensitivity(release, clip, ridge))
 
-    def _gradient_sensitivity(self, clip: float) -> float:
-        n, error = self.problem.n, round_off(self.problem.n, clip)
-        return gradient_sensitivity(clip, n, self._plan.budget.adjacency) + 2 * error
+    def _gradient_sensitivity(self, release: Release, clip: float) -> float:
+        n, adjacency = self.problem.n, self._plan.budget.adjacency
+        error = round_off(n, clip, most_present(n, adjacency)) + norm_error(self.problem.dimension, clip) / n
+        return release.sensitivity(clip, n, adjacency) + 2 * error
 
-    def _minimiser_sensitivity(self, clip: float, ridge: float) -> float:
+    def _minimiser_sensitivity(self, release: Release, clip: float, ridge: float) -> float:
         """A record moves one party's minimiser, whose weight is its share of the rows."""
-        problem, adjacency = self.problem, self._plan.budget.adjacency
-        return max(
-            n / problem.n
-            * stability(replace(problem, n=n), adjacency, problem.dimension, clip, ridge, problem.row_norm)
-            for n in set(self._sizes)
-        )  # fmt: skip
+        sizes = set(self._sizes)
+        return max(n / self.problem.n * self._sensitivity_alone(release, clip, ridge, n) for n in sizes)
+
+    def _sensitivity_alone(self, release: Release, clip: float, ridge: float, n: int) -> float:
+        """Of the minimiser of a party with n rows."""
+        problem = replace(self.problem, n=n)
+        search = certified_search(problem, problem.dimension, clip, ridge, problem.row_norm)
+        return release.sensitivity(clip, n, self._plan.budget.adjacency, search)
 
     def _law(self, release: Release) -> Law:
         """The law of the noise, if the release pays for all the coordinates that a record can touch."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any, Literal
 
-from thresher.accounting import Cost, Filter
-from thresher.budget import Adjacency, Budget, BudgetExceeded
 from thresher.ledger.chain import START, Key
 from thresher.ledger.errors import LedgerError
 from thresher.ledger.fingerprint import Sketch, alike
-from thresher.releases import release_from_dict
+from thresher.privacy.accounting import Cost, Filter
+from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
+from thresher.privacy.releases import release_from_dict
 
 __all__ = ["FORMAT", "Account", "Allowance", "Book", "Entry"]
 
@@ -57,6 +58,7 @@ class Account:
     unit: str
     grants: dict[str | None, Allowance] = field(default_factory=dict)  # by analyst; None: all of them together
     costs: dict[str | None, Cost] = field(default_factory=dict)
+    first_lost: dict[str | None, float] = field(default_factory=dict)  # of the first fit: see Filter
     lines: dict[str, dict[str, Any]] = field(default_factory=dict)  # what history tells, by id
 
     def spent(self, analyst: str | None) -> Allowance:
@@ -78,8 +80,7 @@ class Account:
 
     def affordable_within(self, analyst: str | None) -> float:
         """The same as far as this one grant goes."""
-        grant = self._grant(analyst)
-        return Filter(grant.epsilon, grant.delta).largest(self._total(analyst))
+        return self._filter(analyst).largest(self._total(analyst))
 
     def fits(self, analyst: str | None, status: str | None = None) -> int:
         """How many there were, of everybody or of one analyst."""
@@ -101,9 +102,15 @@ class Account:
             )
         for who in self._payers(analyst):
             grant, spent = self._grant(who), self._total(who)
-            rule = Filter(grant.epsilon, grant.delta)
+            rule = self._filter(who)
             if not rule.allows(spent, cost):
                 whose = "granted" if who is None else f"granted to analyst {who!r}"
+                if rule.allows(spent, replace(cost, lost=0.0)):
+                    raise BudgetExceeded(
+                        f"{name}: events of small chance in this fit take {cost.lost:.3g} of delta. Of the "
+                        f"{grant.delta:g} {whose}, {max(0.0, rule.aside - spent.lost):.3g} is left for such events "
+                        "after a first fit. Nothing was read or spent; use a smaller delta, or make this fit the first"
+                    )
                 raise BudgetExceeded(
                     f"{name}: this fit costs epsilon={cost.epsilon(grant.delta)[0]:.4g} at delta={grant.delta:g}. Of "
                     f"the {grant.epsilon:g} {whose}, {spent.epsilon(grant.delta)[0]:.4g} is spent, and one more fit "
@@ -124,7 +131,12 @@ class Account:
 
     def spend(self, cost: Cost, analyst: str | None) -> None:
         for who in {None, analyst}:
+            self.first_lost.setdefault(who, cost.lost)
             self.costs[who] = self._total(who) + cost
+
+    def _filter(self, analyst: str | None) -> Filter:
+        grant = self._grant(analyst)
+        return Filter(grant.epsilon, grant.delta, self.first_lost.get(analyst, 0.0))
 
     def _total(self, analyst: str | None) -> Cost:
         return self.costs.get(analyst, Cost())
@@ -152,10 +164,12 @@ class Book:
     def __init__(self, key: Key) -> None:
         self._key = key
         self.sequence, self.head = 0, START
-        self.hashes: set[str] = set()
+        self.places: dict[str, int] = {}  # the sequence of every hash
         self._accounts: dict[str, Account] = {}
         self._sketches: dict[str, list[Sketch]] = {}
         self._fits: dict[str, str] = {}  # the data set of every fit
+        self._planned: dict[str, str] = {}  # the hash of its releases
+        self._rounds: dict[str, int] = {}  # how many of its rounds were charged, if it is one that goes on after a stop
 
     @property
     def datasets(self) -> list[str]:
@@ -192,6 +206,8 @@ class Book:
 
     def line(self, entry: str) -> dict[str, Any]:
         """What is known of a fit."""
+        if entry not in self._fits:
+            raise LedgerError(f"entry {entry} is not in the ledger")
         return self._accounts[self._fits[entry]].lines[entry]
 
     def is_committed(self, entry: str) -> bool:
@@ -203,6 +219,25 @@ class Book:
         if self._fits.get(entry) != account["dataset"] or self.line(entry)["hash"] != account["hash"]:
             return [f"entry {entry} of {account['dataset']!r} is not in the ledger"]
         return []
+
+    def charged(self, entry: str) -> int:
+        """How many rounds of a fit may have been asked."""
+        return self._rounds.get(entry, 0)
+
+    def check_charge(self, entry: str, before: int) -> None:
+        """Raise if other rounds than those ``before`` were charged: somebody else goes on with the same entry."""
+        if self.is_committed(entry) or self.charged(entry) != before:
+            raise LedgerError(f"entry {entry} was gone on with elsewhere, from a copy of its checkpoint; begin anew")
+
+    def check_resumed(self, account: Mapping[str, str], dataset: str, releases: list[dict[str, Any]]) -> None:
+        """Raise unless the entry has paid for these releases, and is one that may go on."""
+        entry, problems = account["entry"], self.problems_of(account)
+        if problems or account["dataset"] != dataset:
+            raise LedgerError(f"{(problems or ['it is of another data set'])[0]}; begin the fit anew")
+        if self.is_committed(entry):
+            raise LedgerError(f"entry {entry} is committed: its fit is done. For another, name another checkpoint")
+        if not self.charged(entry) or self._planned[entry] != _digest(releases):
+            raise LedgerError(f"entry {entry} is of another fit, or of one without a checkpoint; begin the fit anew")
 
     # -- entries ------------------------------------------------------------------------------------------------
 
@@ -227,7 +262,7 @@ class Book:
                 f"entry {sequence} of the ledger cannot be read ({error}); it may need a newer thresher"
             ) from None
         self.sequence, self.head = sequence, digest
-        self.hashes.add(digest)
+        self.places[digest] = sequence
 
     def _read_open(self, body: dict[str, Any], digest: str) -> None:
         if body["format"] != FORMAT:
@@ -254,10 +289,19 @@ class Book:
             "status": "reserved", "algorithm": body["algorithm"], "hash": digest,
         }  # fmt: skip
         self._fits[body["id"]] = account.dataset
+        self._planned[body["id"]] = _digest(body["releases"])
+
+    def _read_charge(self, body: dict[str, Any], digest: str) -> None:
+        self.line(body["id"])
+        self._rounds[body["id"]] = max(self.charged(body["id"]), int(body["rounds"]))
 
     def _read_commit(self, body: dict[str, Any], digest: str) -> None:
         line = self.line(body["id"])
         line |= {"status": "committed", "certificate": body["certificate"]}
+
+
+def _digest(releases: list[dict[str, Any]]) -> str:
+    return sha256(json.dumps(releases, sort_keys=True).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1024)

@@ -14,18 +14,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from thresher import logs
-from thresher.budget import Budget
-from thresher.certificate import Certificate
+from thresher.ledger.addresses import holds_secret
 from thresher.ledger.book import FORMAT, Allowance, Book, Entry
 from thresher.ledger.chain import START, Key
-from thresher.ledger.errors import LedgerError
+from thresher.ledger.errors import LedgerError, LedgerUnreachableError
 from thresher.ledger.fingerprint import sketch_of
 from thresher.ledger.stores import Run, store_of
-from thresher.plan import Plan
-from thresher.warnings import Unsettled
+from thresher.privacy import logs
+from thresher.privacy.budget import Budget
+from thresher.privacy.certificate import Certificate
+from thresher.privacy.plan import Plan
+from thresher.privacy.warnings import Unsettled
 
-__all__ = ["Ledger", "LedgerCheck", "Reservation", "reserved"]
+__all__ = ["Ledger", "LedgerCheck", "Reservation", "ledger_at", "reserved", "stays_counted", "without_password"]
 
 UNITS = ("row", "person")
 
@@ -54,7 +55,7 @@ class Ledger:
     ----------
     url : str or path
         "sqlite:///budget.db" or a path, a file for processes of one machine; "postgresql://user@host/base" for several
-        machines (extra: thresher[postgres]).
+        machines (extra: thresher[postgres]). A password in it is neither shown nor pickled: better set PGPASSWORD.
     analyst : str
         In whose name fits spend, where grants are given analyst by analyst.
     key : path
@@ -74,12 +75,23 @@ class Ledger:
         """Its address without a password."""
         return self._store.name
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What it keeps on this machine, or may: nothing else must be written there."""
+        return (*self._store.files, self.key_path)
+
     def __repr__(self) -> str:
         return f"Ledger({self.name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy is the same ledger: what counts is in the store."""
+        """A copy is the same ledger: what counts is in the store. A password in the URL stays in this process."""
         return _ledger, (self.url, self.analyst, str(self.key_path))
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        return self  # as clones of estimators have it, with its password
 
     # -- the custodian ------------------------------------------------------------------------------------------
 
@@ -174,7 +186,7 @@ class Ledger:
                 self._replay(run, book)
         except LedgerError as error:
             problems.append(str(error))
-        if head is not None and head not in {START, *book.hashes}:
+        if head is not None and head not in {START, *book.places}:
             problems.append("the entry with the hash given as head is gone")
         if certificate is not None:
             problems += _problems_of(certificate, book)
@@ -212,18 +224,38 @@ class Ledger:
         logs.reserved(str(spending["id"]))
         return Reservation(self, {"dataset": dataset, "entry": str(spending["id"]), "hash": digest})
 
-    def resume(self, account: dict[str, str]) -> Reservation:
-        """The reservation that a fit was begun with and goes on with."""
+    def resume(self, account: dict[str, str], dataset: str, plan: Plan) -> Reservation:
+        """The reservation that a fit of ``plan`` was begun with and goes on with, if it is not done."""
         with self._reading() as book:
-            problems = book.problems_of(account)
-        if problems:
-            raise LedgerError(f"{problems[0]}; begin the fit anew")
+            book.check_resumed(account, dataset, [release.to_dict() for release in plan.releases])
+        self._require(account["hash"])
         return Reservation(self, account)
 
-    def commit(self, entry: str, certificate: Certificate) -> None:
+    def charged(self, account: dict[str, str]) -> int:
+        """How many rounds of a fit that may go on after a stop were charged."""
+        with self._reading() as book:
+            return book.charged(account["entry"])
+
+    def charge(self, account: dict[str, str], before: int, rounds: int) -> None:
+        """Count ``rounds`` of such a fit as asked, before they are, if it was ``before`` so far; it never decreases."""
+        body = {"kind": "charge", "id": account["entry"], "rounds": rounds}
+
+        def bodies(book: Book) -> list[dict[str, Any]]:
+            book.check_charge(account["entry"], before)
+            return [body]
+
+        self._write(bodies)
+
+    def seal(self, message: bytes) -> str:
+        """A mark that nobody can make without the ledger's key."""
+        return self._key().seal(message)
+
+    def commit(self, account: dict[str, str], certificate: Certificate) -> None:
         """Note that the fit of a reservation is done. Its cost was counted before and stays the same."""
+        entry = account["entry"]
         body = {"kind": "commit", "id": entry, "certificate": _digest(certificate)}
         self._write(lambda book: [] if book.is_committed(entry) else [body])
+        self._require(account["hash"])
         logs.settled(entry)
 
     # -- entries ------------------------------------------------------------------------------------------------
@@ -248,15 +280,27 @@ class Ledger:
                 self._book = None  # until the store has them for good
                 for body in made:
                     _append(run, book, body)
-            self._book = book
-            return book.head
+            self._book, written = book, book.head
+        try:
+            self._require(written)
+        except LedgerUnreachableError as error:
+            raise LedgerUnreachableError(f"{error}; what was written there a moment ago may count") from None
+        return written
+
+    def _require(self, digest: str) -> None:
+        """Raise unless the store still has this entry, as a connection sees it that did not write it."""
+        with self._lock, self._store.transaction(reading=True) as run:
+            at = self._up_to_date(run).places.get(digest)
+            if at is None or run("SELECT hash FROM thresher_ledger WHERE sequence = :at", at=at) != [(digest,)]:
+                self._book = None
+                raise LedgerError(f"entry {at} of the ledger is gone: what it counted is counted no more")
 
     def _up_to_date(self, run: Run) -> Book:
         if self._book is None:
             self._book = Book(self._key())
         try:
             self._replay(run, self._book)
-        except LedgerError:
+        except BaseException:  # an interruption, too, may leave a book that has read half an entry
             self._book = None
             raise
         return self._book
@@ -284,11 +328,14 @@ class Reservation:
     """The data set, the entry's id and its hash, as certificates carry them."""
 
     def settle(self, certificate: Certificate) -> Certificate:
-        """The certificate of the finished fit with the id of its entry, which is committed."""
+        """The certificate of the finished fit with the id of its entry, which is committed.
+
+        An entry that is gone, or a ledger that was changed, is an error: no model is for what nothing counts.
+        """
         told = replace(certificate, ledger=self.account)
         try:
-            self.ledger.commit(self.account["entry"], told)
-        except (LedgerError, OSError) as error:  # what was paid for must not be lost
+            self.ledger.commit(self.account, told)
+        except (LedgerUnreachableError, OSError) as error:  # what was paid for must not be lost
             warnings.warn(
                 f"ledger: it could not be told that the fit is done ({error}); its cost stays reserved and counts, so "
                 "do not fit again for its sake",
@@ -309,8 +356,33 @@ def reserved(
         return None
     if dataset is None:
         raise LedgerError("dataset=None: name the account of the ledger that pays for the fit")
-    opened = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    return opened.resume(begun) if begun else opened.reserve(dataset, plan, rows)
+    opened = ledger_at(ledger)
+    return opened.resume(begun, dataset, plan) if begun else opened.reserve(dataset, plan, rows)
+
+
+@contextmanager
+def stays_counted(paid: Reservation | None, plan: Plan) -> Iterator[None]:
+    """A fit that was paid for: if there is no memory for it, the error says what stays spent."""
+    try:
+        yield
+    except MemoryError:
+        if paid is None:
+            raise
+        raise MemoryError(
+            f"there is not enough memory for this fit. It was paid for before it began and stays counted: "
+            f"epsilon={plan.epsilon:.4g} at delta={plan.budget.delta:g}, entry {paid.account['entry']} of "
+            f"dataset={paid.account['dataset']!r}. The next fit pays again: first free memory, or give fewer columns"
+        ) from None
+
+
+def without_password(ledger: Any) -> Any:
+    """What may be kept, shown and pickled of a ``ledger``: a ``Ledger`` in place of an address with a password."""
+    return Ledger(ledger) if isinstance(ledger, str) and holds_secret(ledger) else ledger
+
+
+def ledger_at(ledger: Ledger | str | Path) -> Ledger:
+    """The ledger that is given as one, or by its address."""
+    return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
 
 
 def _append(run: Run, book: Book, body: dict[str, Any]) -> None:

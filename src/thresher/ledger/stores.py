@@ -3,6 +3,7 @@
 A transaction that writes holds the only writer's lock from its first statement on, and its end is on disk before it
 returns. One that reads waits for nobody.
 Connections live as long as one transaction: a ledger may be forked, pickled and used from many threads.
+A table that would do anything but keep what it is given, such as one with a trigger, is refused in every transaction.
 """
 
 from __future__ import annotations
@@ -12,18 +13,30 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
-from thresher.ledger.errors import LedgerError
+from thresher.ledger.addresses import SCHEMES, Address, is_misspelt, shown
+from thresher.ledger.errors import LedgerError, LedgerUnreachableError
 
 __all__ = ["PostgresStore", "Run", "SQLiteStore", "Store", "store_of"]
 
 Run = Callable[..., list[tuple[Any, ...]]]
 """Executes a statement with named parameters and returns its rows."""
 
-CREATE = (
-    "CREATE TABLE IF NOT EXISTS thresher_ledger (sequence BIGINT PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
-)
+TABLE = "thresher_ledger (sequence BIGINT PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
+CREATE = f"CREATE TABLE IF NOT EXISTS {TABLE}"
+HARMLESS = ("CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX ")  # beside the ledger's table, in SQLite
+CATALOGUE = """
+    SELECT c.relkind, c.relpersistence, c.relrowsecurity, c.relispartition,
+        EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid),
+        EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = c.oid),
+        EXISTS (SELECT FROM pg_catalog.pg_rewrite WHERE ev_class = c.oid),
+        (SELECT pg_catalog.string_agg(
+            pg_catalog.concat(attname, ' ', pg_catalog.format_type(atttypid, atttypmod), attgenerated),
+            ', ' ORDER BY attnum
+        ) FROM pg_catalog.pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped)
+    FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass('thresher_ledger')
+"""  # of PostgreSQL: what may stand between an entry and whoever reads it
+PLAIN = ("r", "p", False, False, False, False, False, "sequence bigint, body text, hash text")
 PATIENCE = 120.0  # seconds to wait for other writers
 LOCK = 0x7468726573686572  # the advisory lock of PostgreSQL that writers hold: "thresher"
 
@@ -36,11 +49,15 @@ class Store(Protocol):
 
     @property
     def address(self) -> str:
-        """By which others find the same store."""
+        """By which others find the same store; a password is not in it."""
 
     @property
     def name(self) -> str:
-        """The address without secrets."""
+        """The address for people, who see that there is a password and not which."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files on this machine that hold entries, if there are any."""
 
     @property
     def key_path(self) -> Path:
@@ -51,14 +68,14 @@ def store_of(url: str | Path) -> Store:
     """The store behind "sqlite:///budget.db", "postgresql://host/base", or the path of a SQLite file."""
     text = str(url)
     scheme, found, rest = text.partition("://")
-    if not found:
+    if not found and not is_misspelt(text):
         return SQLiteStore(Path(text))
     if scheme == "sqlite" and rest.startswith("/") and ":memory:" not in rest and len(rest) > 1:
         return SQLiteStore(Path(rest[1:]))
-    if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
-        return PostgresStore(f"postgresql+psycopg://{rest}")
+    if found and scheme in SCHEMES:
+        return PostgresStore(Address.of(rest))
     raise LedgerError(
-        f"ledger={_without_password(text)!r} must be the path of a file, 'sqlite:///budget.db' or "
+        f"ledger={shown(text)!r} must be the path of a file, 'sqlite:///budget.db' or "
         "'postgresql://user@host/database'; a ledger in memory would be forgotten"
     )
 
@@ -76,6 +93,11 @@ class SQLiteStore:
     name = address
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        place = self._path.resolve() if self._path.exists() else self._path  # journals lie where a link leads
+        return tuple(place.with_name(f"{place.name}{ending}") for ending in ("", "-journal", "-wal", "-shm"))
+
+    @property
     def key_path(self) -> Path:
         return self._path.with_name(f"{self._path.name}.key")
 
@@ -83,6 +105,7 @@ class SQLiteStore:
     def transaction(self, *, create: bool = False, reading: bool = False) -> Iterator[Run]:
         if not create and not self._path.exists():
             raise LedgerError(f"ledger={str(self._path)!r} does not exist; make it with: thresher ledger create")
+        self._check_names()
         try:
             with closing(sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = EXTRA")  # the end of a transaction survives a power cut
@@ -90,31 +113,51 @@ class SQLiteStore:
                 try:
                     if create:
                         connection.execute(CREATE)
+                    self._check_table(connection)
                     yield lambda statement, **values: connection.execute(statement, values).fetchall()
                     connection.execute("COMMIT")
                 finally:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
         except sqlite3.Error as error:
-            raise _refusal(self.name, str(error)) from None
+            raise _refusal(self.name, str(error), isinstance(error, sqlite3.OperationalError)) from None
+
+    def _check_names(self) -> None:
+        """Refuse a file with several names: SQLite keeps a journal beside each, and what is in one of them is not seen,
+        or is undone, by who opens another."""
+        if self._path.exists() and self._path.stat().st_nlink > 1:
+            raise LedgerUnreachableError(
+                f"ledger={self.name!r} has a second name, a hard link, under which entries are not seen; remove that "
+                "name, or make it a symbolic link"
+            )
+
+    def _check_table(self, connection: sqlite3.Connection) -> None:
+        """Refuse triggers, views, generated columns and ON CONFLICT clauses: entries must be kept as they are.
+
+        Judged by the statements that SQLite makes its schema from, since the other columns of its catalogue may lie. A
+        new connection has no temporary objects and no attached databases.
+        """
+        kept = [" ".join(sql.split()) for (sql,) in connection.execute("SELECT sql FROM sqlite_master") if sql]
+        if not any("thresher_ledger" in sql.lower() for sql in kept):
+            raise _refusal(self.name, "no such table: thresher_ledger")
+        others = [sql for sql in kept if sql != f"CREATE TABLE {TABLE}"]
+        if len(others) == len(kept) or not all(sql.startswith(HARMLESS) for sql in others):
+            raise _unkept(self.name)
 
 
 class PostgresStore:
     """A table of a PostgreSQL database, for analysts on several machines."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, address: Address) -> None:
         try:
             import sqlalchemy
         except ImportError:
             raise LedgerError(
                 "ledger: PostgreSQL needs two more packages; run: pip install 'thresher[postgres]'"
             ) from None
-        self.address = url
-        self._sql = sqlalchemy
-
-    @property
-    def name(self) -> str:
-        return _without_password(self.address)
+        self._address, self._sql = address, sqlalchemy
+        self.address, self.name = address.bare, address.name
+        self.files: tuple[Path, ...] = ()
 
     @property
     def key_path(self) -> Path:
@@ -124,12 +167,15 @@ class PostgresStore:
     def transaction(self, *, create: bool = False, reading: bool = False) -> Iterator[Run]:
         sql = self._sql
         try:
-            with sql.create_engine(self.address, poolclass=sql.NullPool).begin() as connection:
+            # who waited for the lock sees what was written meanwhile, whatever isolation is the database's default
+            engine = sql.create_engine(self._address.url, poolclass=sql.NullPool, isolation_level="READ COMMITTED")
+            with engine.begin() as connection:
                 connection.execute(sql.text("SET LOCAL synchronous_commit = on"))
                 if not reading:
                     connection.execute(sql.text(f"SELECT pg_advisory_xact_lock({LOCK})"))
                 if create:
                     connection.execute(sql.text(CREATE))
+                self._check_table(connection)
 
                 def run(statement: str, **values: Any) -> list[tuple[Any, ...]]:
                     answer = connection.execute(sql.text(statement), values)
@@ -137,16 +183,32 @@ class PostgresStore:
 
                 yield run
         except sql.exc.SQLAlchemyError as error:
-            reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise _refusal(self.name, reason) from None
+            reason = self._address.without_secrets(str(getattr(error, "orig", None) or error).strip().splitlines()[0])
+            if "no password" in reason:
+                reason += "; set PGPASSWORD or ~/.pgpass (pickles, and so other processes, get no password from a URL)"
+            passing = isinstance(error, (sql.exc.OperationalError, sql.exc.InterfaceError))
+            raise _refusal(self.name, reason, passing) from None
+
+    def _check_table(self, connection: Any) -> None:
+        """Refuse whatever may not keep entries, or not show them: triggers (those of foreign keys, too), rules, views,
+        row security, tables that a crash empties, inheritance, other columns."""
+        found = connection.execute(self._sql.text(CATALOGUE)).first()
+        if found is None:
+            raise _refusal(self.name, "no such table: thresher_ledger")
+        if tuple(found) != PLAIN:
+            raise _unkept(self.name)
 
 
-def _refusal(name: str, reason: str) -> LedgerError:
+def _refusal(name: str, reason: str, passing: bool = False) -> LedgerError:
+    """``passing`` is what may go away by itself, such as a full disk."""
     if "thresher_ledger" in reason and ("no such table" in reason or "does not exist" in reason):
-        reason = "there is no ledger there yet; make it with: thresher ledger create"
-    return LedgerError(f"ledger={name!r} cannot be used: {reason}")
+        reason, passing = "there is no ledger there yet; make it with: thresher ledger create", False
+    return (LedgerUnreachableError if passing else LedgerError)(f"ledger={name!r} cannot be used: {reason}")
 
 
-def _without_password(url: str) -> str:
-    password = urlsplit(url).password
-    return url.replace(f":{password}@", ":***@") if password else url
+def _unkept(name: str) -> LedgerError:
+    return LedgerError(
+        f"ledger={name!r} cannot be used: its table has, or is, more than thresher made (a trigger, a rule, a view, "
+        "row security, a column or clause of its own), so that entries may not be kept; find out who did that, and "
+        "remove it"
+    )

@@ -18,12 +18,13 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.budget import BudgetExceeded, is_whole
-from thresher.durable import sync_folder
+from thresher.data.concealment import discreet
+from thresher.data.whole_files import sync_folder
 from thresher.local.task import Question, Task
 from thresher.local.wire import Report, encode, format_of, fresh_id
-from thresher.randomness import NoiseSource
+from thresher.privacy.budget import BudgetExceeded, is_whole
 from thresher.vaults.people import Reporter, unit_labels
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Client"]
 
@@ -51,6 +52,7 @@ class Client:
         is then one report at most, even if the device fails in between. One file for each survey, or one for all.
     """
 
+    @discreet
     def __init__(
         self,
         task: Task,

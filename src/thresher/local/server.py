@@ -7,7 +7,8 @@ nobody has answered yet. There is no second copy of any algorithm, and no thread
 What hostile people can do: lie, each within what a record could have reported, so that a report moves the mean by
 radius * size/people at most; report as often as they have identities, which only the transport can tell (authenticate
 it); and, where rows are public, report for a row that is not theirs before its owner does. Bytes that are no report are
-counted and forgotten. The ids of reports are random and must not be replaced by names of people.
+counted and forgotten. The ids of reports are random and must not be replaced by names of people. They are kept, so that
+a report counts once; ten times as many reports as people were planned for are a crowd, of which no more are taken in.
 """
 
 from __future__ import annotations
@@ -23,22 +24,23 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from thresher.certificate import certify
+from thresher.data.tables import reject_text
+from thresher.local.estimators import LocalSparseClassifier, LocalSparseRegressor
 from thresher.local.task import Question, Task
 from thresher.local.wire import BadReport, Report, decode, format_of, fresh_id
-from thresher.local_estimators import LocalSparseClassifier, LocalSparseRegressor
-from thresher.plan import Answer, Plan
-from thresher.randomness import NoiseSource
-from thresher.releases import Release
-from thresher.tables import reject_text
+from thresher.models.fit import Found, Heard, completed
+from thresher.privacy.plan import Answer, Plan
+from thresher.privacy.releases import Release
 from thresher.vaults import LabelVault, LocalVault
 from thresher.vaults.people import Reporter
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Server"]
 
 Floats = NDArray[np.float64]
 Sum = tuple[int, NDArray[np.int64]]  # of people, and of their units
 
+CROWD = 10  # times the planned number of people: what endless reports may take of the memory
 RANDOMNESS = (
     "drawn on each person's own device: AES-128 counter mode keyed by its operating system; grid-rounded reports"
 )
@@ -50,9 +52,9 @@ class Server:
     ``Server(estimator, people, features)`` asks for gradients: ``people`` are expected in all rounds together, each
     with ``features`` numbers. ``Server(estimator, X=rows)`` asks the owner of each public row for a label. The
     estimator is an unfitted ``thresher.LocalSparseRegressor`` or ``thresher.LocalSparseClassifier``; it is
-    cloned. More or fewer people may come than were planned for, which changes nothing for privacy; the steps of the fit
-    reckon with the planned number, so a survey that few answer should be planned anew. ``survey`` names it; by default
-    at random, so that reports to one survey never count in another.
+    cloned. More or fewer people may come than were planned for, up to ten times as many, which changes nothing for
+    privacy; the steps of the fit reckon with the planned number, so a survey that few answer should be planned anew.
+    ``survey`` names it; by default at random, so that reports to one survey never count in another.
     """
 
     def __init__(
@@ -115,6 +117,8 @@ class Server:
                 report = decode(data, self.task)
                 if report.round != self.round:
                     raise BadReport("round")
+                if self.accepted >= CROWD * self.task.people:
+                    raise BadReport("crowd")
                 if report.id in self._ids:
                     raise BadReport("replayed")
                 self._survey.take(report)
@@ -147,17 +151,14 @@ class Server:
             raise RuntimeError(f"round {self.round} of {self.task.rounds} is open: close it first")
         note = f"planned for {self.task.people} people; reports accepted by round: {', '.join(map(str, self._rounds))}"
         heard = replace(_with_people(self._plan, self.accepted), notes=(*self._plan.notes, note))
-        certificate = certify(heard, self._answers, RANDOMNESS, ())
-        if not certificate.verify():
-            raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
         model = clone(self._model)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self._model, name):
                 setattr(model, name, getattr(self._model, name))
-        model._keep(self._theta, self._plan)
         if self._classes is not None:
             model.classes_ = self._classes
-        model.plan_, model.algorithm_, model.certificate_ = self._plan, self._plan.algorithm, certificate
+        found = Found(model, self._theta, self._plan)
+        model.certificate_ = completed(found, heard, Heard(self._answers, RANDOMNESS))
         return model
 
     def _advance(self) -> None:

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from thresher.budget import is_whole
+from thresher.privacy.budget import is_whole
+from thresher.privacy.strict_json import without_repeats
 
 __all__ = [
     "Reader",
@@ -101,7 +102,7 @@ def parsed(text: str, form: str, names: Iterable[str]) -> dict[str, Any]:
     if not isinstance(text, str) or len(text) > MOST_TEXT:
         raise ValueError(f"text must be JSON of at most {MOST_TEXT} characters")
     try:
-        found = json.loads(text, object_pairs_hook=_without_repeats)  # NaN is left to the readers, who know the field
+        found = json.loads(text, object_pairs_hook=without_repeats)  # NaN is left to the readers, who know the field
     except RecursionError:
         raise ValueError("text is nested too deeply to be JSON of ours") from None
     if not isinstance(found, dict) or found.pop("format", None) != form:
@@ -118,10 +119,3 @@ def short(value: Any) -> str:
     except ValueError:  # a whole number of more than 4300 digits
         return "a huge number"
     return shown if len(shown) <= 80 else f"{shown[:80]}..."
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError(f"field {short([name for name, _ in pairs])} is given twice")
-    return found

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.algorithms import LDPIHT, LOCAL
-from thresher.clipping import LARGEST, SMALLEST, Bounds
 from thresher.local.strict import (
     Reader,
     any_number,
@@ -33,9 +32,9 @@ from thresher.local.strict import (
     short,
     whole,
 )
-from thresher.measurements import MEASUREMENTS
-from thresher.plan import Plan, Problem
-from thresher.releases import (
+from thresher.privacy.bounds import LARGEST, SMALLEST, Bounds
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import (
     ClassReport,
     GaussianReport,
     HypercubeReport,
@@ -45,8 +44,10 @@ from thresher.releases import (
     SphereReport,
     release_from_dict,
 )
-from thresher.trust import TRUST, Trust
+from thresher.privacy.trust import TRUST, Trust
+from thresher.vaults.losses import LOSSES, MEASUREMENTS, is_own, loss_named
 from thresher.vaults.people import label_randomiser, vector_randomiser
+from thresher.vaults.problem import LinearProblem, linear_problem
 
 __all__ = ["Question", "Task"]
 
@@ -105,8 +106,14 @@ class Task:
     @classmethod
     def from_plan(cls, plan: Plan, survey: str, classes: Any = None) -> Self:
         """The task of a plan of the local model; ``classes`` are the labels of a classification, as numbered."""
-        problem, bounds = plan.problem, plan.problem.bounds
-        if MEASUREMENTS.get(problem.measurement.name) != problem.measurement:
+        problem = linear_problem(plan)
+        bounds = problem.bounds
+        if not is_own(problem.loss):
+            raise ValueError(
+                f"loss={problem.loss.name!r} is a class, which cannot be sent to people; use one of "
+                f"{', '.join(map(repr, LOSSES))}"
+            )
+        if problem.loss.measurement not in MEASUREMENTS:
             raise ValueError(
                 "measurement=(f, derivative of f) is a pair of functions, which cannot be sent to people; use one that "
                 f"has a name: {', '.join(map(repr, MEASUREMENTS))}"
@@ -120,7 +127,7 @@ class Task:
         delta = 0.0 if math.isfinite(cost.pure) else plan.budget.delta
         return cls(
             survey=survey, algorithm=plan.algorithm, trust=plan.trust, people=problem.n, features=problem.d,
-            sparsity=problem.sparsity, loss=problem.loss, measurement=problem.measurement.name,
+            sparsity=problem.sparsity, loss=problem.loss.name, measurement=problem.loss.measurement,
             feature_bound=bounds.feature, row_bound=bounds.row, target_bound=bounds.target, intercept=problem.intercept,
             classes=None if classes is None else np.asarray(classes).tolist(),
             epsilon=cost.epsilon(delta)[0], delta=delta, release=release, rounds=release.times,
@@ -128,14 +135,17 @@ class Task:
         )  # fmt: skip
 
     @cached_property
-    def problem(self) -> Problem:
+    def problem(self) -> LinearProblem:
         """The public facts, as vaults and devices use them."""
-        return Problem(
-            n=self.people, d=self.features, sparsity=self.sparsity, loss=self.loss,
-            bounds=Bounds(self.feature_bound, self.row_bound, self.target_bound), intercept=self.intercept,
+        return LinearProblem(
+            n=self.people,
+            d=self.features,
+            sparsity=self.sparsity,
+            loss=loss_named(self.loss, self.measurement),
+            bounds=Bounds(self.feature_bound, self.row_bound, self.target_bound),
+            intercept=self.intercept,
             outputs=len(self.classes) if self.classes and len(self.classes) > 2 else 1,
-            measurement=MEASUREMENTS[self.measurement],
-        )  # fmt: skip
+        )
 
     @cached_property
     def randomiser(self) -> Any:
@@ -245,14 +255,14 @@ def _sent(task: Task) -> str:
 def _check_consistent(task: Task) -> None:
     """The fields against each other."""
     problem, release = task.problem, task.release
-    if (task.classes is None) != (task.loss == "squared"):
+    if (task.classes is not None) != problem.loss.classifies:
         raise ValueError(f"classes must list the labels for loss={task.loss!r}, and be null for 'squared' alone")
     if task.classes is not None and task.target_bound is not None:
         raise ValueError(f"target_bound={task.target_bound!r} must be null where classes are listed")
     trust: Trust = "local" if task.algorithm == LDPIHT.name else "labels"
     if task.trust != trust:
         raise ValueError(f"trust={task.trust!r} must be {trust!r} for algorithm={task.algorithm!r}")
-    if release.question != QUESTIONS[trust]:
+    if release.question.name != QUESTIONS[trust]:
         raise ValueError(f"release is of a {release.question}, the task asks for {QUESTIONS[trust]}")
     if release.times != task.rounds or (trust == "labels" and task.rounds > 1):
         raise ValueError(f"rounds={task.rounds} must be the release's times={release.times}, and 1 for labels")
@@ -335,7 +345,7 @@ _TASK_FIELDS: Mapping[str, Reader] = {
     "people": whole(1, MOST_PEOPLE),
     "features": whole(1, MOST_FEATURES),
     "sparsity": whole(1, MOST_FEATURES),
-    "loss": one_of(("squared", "logistic", "multinomial")),
+    "loss": one_of(LOSSES),
     "measurement": one_of(MEASUREMENTS),
     "feature_bound": maybe(_feature_bound),
     "row_bound": maybe(any_number),

@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.local.task import Task
-from thresher.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Signs, Sphere
-from thresher.randomness import NoiseSource
+from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Signs, Sphere
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["REASONS", "BadReport", "Report", "decode", "encode", "format_of", "fresh_id"]
 
@@ -41,7 +41,7 @@ HEADER, ROW, CHECK = struct.Struct(">4sB16sI16s"), struct.Struct(">I"), struct.S
 RADIUS = 32767  # grid steps of a sphere's radius
 STEPS, TAIL = 1024, 16  # grid steps of a number's scale; scales of noise that are told apart
 
-REASONS = ("malformed", "version", "task", "round", "range", "replayed", "unknown row")
+REASONS = ("malformed", "version", "task", "round", "range", "replayed", "unknown row", "crowd")
 
 
 class BadReport(ValueError):  # noqa: N818  (the public name says what it is)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from thresher.experiments.experiment import Chart, Series
 from thresher.planning.forecast import NOT_PRIVATE, Forecast, Prediction
 from thresher.planning.reach import Over
-from thresher.report.charts import PRINTED, draw
+from thresher.report.charts import PRINTED, Chart, Series, draw
 from thresher.report.page import check_writable
 
 __all__ = ["ENDINGS", "check_plot", "drawn", "write"]

@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.base import clone
 
 from thresher.algorithms import IGHT, REGISTRY
-from thresher.estimators import SparseClassifier, SparseRegressor
+from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.planning.simulate import Case, Run, Simulation
 from thresher.planning.spread import Spread, chance_of_one_run
 

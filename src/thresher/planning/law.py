@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from thresher.clipping import clip_targets
-from thresher.plan import Problem
+from thresher.vaults.clipping import clip_targets
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DEVIATIONS", "Drawn", "PlanningLaw"]
 
@@ -47,7 +47,7 @@ class PlanningLaw:
     Of two classes it is the R^2 of the score behind them: y = 1 where <x, theta> + logistic noise is above 0.
     """
 
-    problem: Problem
+    problem: LinearProblem
     signal: float
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class PlanningLaw:
     @property
     def explained(self) -> float:
         """The variance of <x, theta>."""
-        if self.problem.classifies:
+        if self.problem.loss.classifies:
             return LOGISTIC_VARIANCE * self.signal / (1 - self.signal)
         return self.signal * self.target_deviation**2
 
@@ -104,7 +104,7 @@ class PlanningLaw:
             X *= np.minimum(1, self.problem.bounds.row / np.linalg.norm(X, axis=1).clip(1e-30))[:, None]
         support = np.flatnonzero(theta)
         margins = X[:, support] @ theta[support]
-        if self.problem.classifies:
+        if self.problem.loss.classifies:
             return Drawn(X, (margins + rng.logistic(size=n) > 0).astype(np.int8), theta)
         noise = rng.normal(0, math.sqrt(1 - self.signal) * self.target_deviation, n)
         return Drawn(X, clip_targets(self.problem.target_centre + margins + noise, self.problem.bounds), theta)

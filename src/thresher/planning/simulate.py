@@ -11,10 +11,10 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
 
-from thresher.budget import is_whole
 from thresher.planning.law import Drawn, PlanningLaw
-from thresher.progress import progress_bar
-from thresher.warnings import ThresherWarning
+from thresher.privacy.budget import is_whole
+from thresher.privacy.progress import progress_bar
+from thresher.privacy.warnings import ThresherWarning
 
 __all__ = ["FRESH", "LARGEST", "Case", "Run", "Simulation"]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from thresher.experiments.experiment import Chart, Series
-
-__all__ = ["bars", "dots", "draw"]
+__all__ = ["Chart", "Series", "bars", "dots", "draw"]
 
 BASELINE, PRINTED = "#1d2433", "#8a8f99"
 COLOURS = ("#c0392b", "#2c6fbb", "#2e8b57", "#e08e0b", "#7d4fb0", "#0f9aa8", "#b0568a", "#6b7a1e", "#8c5a2b", "#4b5563")
@@ -21,6 +20,31 @@ MARKERS = "osD^vPX*h<"
 MOST_MARKED = 15  # points of a series; more are a line
 WIDTH = 4.6  # inches: on a phone, ten points are then ten pixels
 LONGEST = 30  # characters of a name beside an axis
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a chart: values with their standard errors (None where there is nothing to be uncertain about).
+
+    Where bars are not even, ``errors`` is a pair: how far they reach below, and how far above.
+    """
+
+    x: Sequence[float]
+    y: Sequence[float]
+    errors: Sequence[float] | tuple[Sequence[float], Sequence[float]] | None = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One set of axes. Names of series are those of methods, each of which has a colour."""
+
+    title: str
+    x: str
+    y: str
+    series: Mapping[str, Series]
+    log_x: bool = False
+    log_y: bool = False
+    top: float | None = None  # nothing above this is shown
 
 
 def draw(chart: Chart) -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from thresher.certificate import Certificate
+from thresher.privacy.certificate import Certificate
 from thresher.report import page
 from thresher.report.charts import dots
 from thresher.report.spending import budget_parts, outlook_parts, released_parts
+from thresher.report.summary import Coefficient, Summary
 from thresher.report.words import BOUNDS, GRADES, UNITS, short, told
-from thresher.summary import Coefficient, Summary
 
 __all__ = ["model_page"]
 
@@ -86,16 +86,23 @@ def _meaning(certificate: Certificate) -> str:
         return "The certificate below says what was released nevertheless."
     odds = math.exp(-min(certificate.epsilon, 700.0))
     right = 100 * (1 + certificate.delta * odds) / (1 + odds)
-    record = "label" if certificate.trust["model"] == "labels" else "record"
-    pair = f"which of two {record}s one person has"
-    if certificate.adjacency == "add-remove":
-        pair = "whether one person's record is in the table or not"
-    if certificate.unit == "person":
-        pair = pair.replace(f"two {record}s", "two sets of records").replace("record is", "records are")
     return (
-        f"What that means: someone who knows everything but {pair}, with even odds beforehand, and sees all that was "
-        f"released, guesses right at most {right:.3g} % of the time. Without seeing anything it is 50 %."
+        f"What that means: someone who knows everything but {_secret(certificate)}, with even odds beforehand, and "
+        f"sees all that was released, guesses right at most {right:.3g} % of the time. Without seeing anything it is "
+        "50 %."
     )
+
+
+def _secret(certificate: Certificate) -> str:
+    """What neighbours differ in, in words."""
+    if certificate.trust["model"] == "labels":
+        return "which of two labels one person has"
+    if certificate.trust["model"] == "local":
+        return "which of two records one person has"
+    if certificate.adjacency == "add-remove":
+        whose = "one person's records are" if certificate.unit == "person" else "one row is"
+        return f"whether {whose} in the table or not"
+    return "which of two sets of records one person has" if certificate.unit == "person" else "which of two one row is"
 
 
 # -- coefficients ---------------------------------------------------------------------------------------------------

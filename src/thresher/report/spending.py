@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from thresher.accounting import Cost
-from thresher.budget import Budget
-from thresher.certificate import Certificate
-from thresher.experiments.experiment import Chart, Series
-from thresher.outlook import noise_over_signal, relative_noise
-from thresher.releases import RandomTrials, Release, ZCDPFilter, release_from_dict
+from thresher.algorithms.outlook import noise_over_signal, relative_noise
+from thresher.privacy.accounting import Cost
+from thresher.privacy.budget import Budget
+from thresher.privacy.certificate import Certificate
+from thresher.privacy.releases import RandomTrials, Release, ZCDPFilter, release_from_dict
+from thresher.privacy.trust import Unit
 from thresher.report import page
-from thresher.report.charts import bars, draw
-from thresher.report.words import asked, between
+from thresher.report.charts import Chart, Series, bars, draw
+from thresher.report.words import between
 
 __all__ = ["budget_parts", "outlook_parts", "released_parts"]
 
@@ -86,12 +86,12 @@ def _kinds(certificate: Certificate) -> tuple[dict[str, _Kind], float | None]:
     return kinds, math.fsum(caps) if caps else None
 
 
-def _asked(kind: _Kind, unit: str) -> tuple[str, str]:
+def _asked(kind: _Kind, unit: Unit) -> tuple[str, str]:
     question = kind.releases[0].question
     given = sum(answer["count"] for answer in kind.answers)
     paid = sum(release.times for release in kind.releases)
     count = f"{given:,} of {paid:,} answers" if given < paid else f"{given:,} answer{'s' if given > 1 else ''}"
-    return question, f"{count}, {kind.releases[0].noise} noise: {asked(question, unit)}"
+    return question.name, f"{count}, {kind.releases[0].noise} noise: {question.asked(unit)}"
 
 
 def _kinds_table(kinds: dict[str, _Kind]) -> str:

@@ -2,23 +2,28 @@
 
 Rounds are reserved before they are asked: the file says how many were paid for (``charged``), which after a kill may be
 more than its state has heard. These lost rounds stay paid for. Arrays and JSON in an .npz file, no pickle.
+
+Where a ledger pays, it counts the rounds, too, and its count is what holds. The file is then sealed with the ledger's
+key, and what was changed or made by others is refused.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from thresher.durable import sync_folder
-from thresher.plan import Answer, Plan
+from thresher.data.whole_files import sync_folder
+from thresher.privacy.plan import Answer, Plan
 
 __all__ = ["Checkpoint", "Standing", "facts_of"]
 
@@ -44,6 +49,7 @@ class Checkpoint:
 
     path: Path
     facts: dict[str, Any] = field(repr=False)
+    seal: Callable[[bytes], str] | None = None  # the ledger's, if there is one
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -65,8 +71,10 @@ class Checkpoint:
             return None
         try:
             with np.load(self.path, allow_pickle=False) as file:
-                header = json.loads(str(file["header"]))
-                arrays = {name: file[name] for name in file.files if name != "header"}
+                text = str(file["header"])
+                arrays = {name: file[name] for name in file.files if name not in ("header", "seal")}
+                seal = str(file["seal"]) if "seal" in file.files else ""
+            header = json.loads(text)
             known, answers, charged = header["facts"], header["answers"], header["charged"]
             account = header.get("account")  # absent from files of earlier versions
             state = {**header["numbers"], **{name: arrays[f"state {name}"] for name in header["arrays"]}}
@@ -78,6 +86,11 @@ class Checkpoint:
                     f"checkpoint={str(self.path)!r} is of another training: its {name} is {known.get(name)!r}, this "
                     f"one's {value!r}; go on with the same settings and data, or name another file"
                 )
+        if self.seal is not None and not hmac.compare_digest(self._sealed(text, arrays), seal):
+            raise ValueError(
+                f"checkpoint={str(self.path)!r} was changed, or not written with this ledger's key; name another file "
+                "and begin the training anew"
+            )
         heard = [Answer(plan.releases[at], *numbers) for at, count, *numbers in answers for _ in range(count)]
         return Standing(state, tuple(heard), charged, account)
 
@@ -98,11 +111,20 @@ class Checkpoint:
         new = self.path.with_name(f"{self.path.name}.new")
         with open(new, "wb") as file:
             named: dict[str, Any] = {f"state {name}": value for name, value in arrays.items()}
-            np.savez(file, header=np.array(json.dumps(header)), **named)
+            text = json.dumps(header)
+            np.savez(file, header=np.array(text), seal=np.array(self._sealed(text, named)), **named)
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, self.path)
         sync_folder(self.path.parent)
+
+    def _sealed(self, header: str, arrays: dict[str, Any]) -> str:
+        """The ledger's mark of all that the file says; empty without a ledger."""
+        if self.seal is None:
+            return ""
+        parts = [[name, array.dtype.str, array.shape, sha256(array.tobytes()).hexdigest()]
+                 for name, array in sorted(arrays.items())]  # fmt: skip
+        return self.seal(json.dumps([header, parts]).encode())
 
 
 def facts_of(plan: Plan, shapes: dict[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import math
 from dataclasses import fields, replace
 from typing import Any
 
-from thresher.accounting import gaussian_mu
-from thresher.algorithms import ERM
-from thresher.budget import Budget
+from thresher.algorithms import DENSE
+from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.budget import Budget
 
 __all__ = ["TRAINERS", "algorithm_of", "with_neural_defaults"]
 
@@ -36,7 +36,7 @@ def algorithm_of(optimizer: Any) -> Any:
             raise ValueError(
                 f"optimizer={optimizer!r} must be one of {', '.join(map(repr, TRAINERS))}, or an algorithm"
             )
-        return ERM[optimizer]()
+        return DENSE[optimizer]()
     if not all(hasattr(optimizer, method) for method in ("plan", "start", "advance", "finish")):
         raise TypeError(
             f"optimizer={optimizer!r} must be a name, such as 'dp-sgd', or an algorithm that advances round by round, "

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.budget import is_whole
-from thresher.plan import Unit
+from thresher.privacy.budget import is_whole
+from thresher.privacy.trust import Unit
 
 __all__ = ["ModuleProblem"]
 
@@ -56,6 +56,11 @@ class ModuleProblem:
     def public_choices(self) -> dict[str, Any]:
         """What else certificates list: nothing."""
         return {}
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What certificates assume beside the code: nothing."""
+        return ()
 
     def origin(self) -> Floats:
         return self.start.copy()

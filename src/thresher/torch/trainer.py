@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from thresher import logs
-from thresher.budget import Adjacency, Budget, is_whole
-from thresher.certificate import certify
-from thresher.fitting import warn_about
-from thresher.ledger import Ledger, Reservation, reserved
-from thresher.plan import Plan
-from thresher.progress import progress_bar
-from thresher.randomness import NoiseSource
+from thresher.data.concealment import discreet
+from thresher.ledger import Ledger, Reservation, ledger_at, reserved, without_password
+from thresher.models.fit import Heard, completed, warn_about
+from thresher.privacy import logs
+from thresher.privacy.budget import Adjacency, Budget, is_whole
+from thresher.privacy.model_hash import model_hash
+from thresher.privacy.plan import Plan
+from thresher.privacy.progress import progress_bar
 from thresher.torch.checkpoint import Checkpoint, Standing, facts_of
 from thresher.torch.defaults import algorithm_of, with_neural_defaults
 from thresher.torch.examples import Examples, examples_of, placed
@@ -28,8 +28,9 @@ from thresher.torch.gradients import Loss, flat, set_flat, trainable
 from thresher.torch.probe import check_parameters, per_example_gradients
 from thresher.torch.problem import ModuleProblem
 from thresher.torch.vault import ModuleVault
+from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["PrivateTrainer"]
+__all__ = ["PrivateTrainer", "parts_of"]
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +75,7 @@ class PrivateTrainer:
         self.optimizer = algorithm_of(optimizer)
         self.virtual_batch, self.random_state, self.verbose = virtual_batch, random_state, verbose
         self.checkpoint, self.checkpoint_every = checkpoint, checkpoint_every
-        self.ledger, self.dataset = ledger, dataset
+        self.ledger, self.dataset = without_password(ledger), dataset
 
     def plan(self, n: int) -> Plan:
         """What would be released for so many examples, and with what noise. Touches no data, spends nothing."""
@@ -86,6 +87,7 @@ class PrivateTrainer:
         logs.planned(plan)
         return plan
 
+    @discreet
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on ``X`` and ``y`` (tensors or arrays), or on a map-style Dataset of pairs (input, target)."""
         return self._fit(examples_of(X, y))
@@ -99,38 +101,34 @@ class PrivateTrainer:
         warn_about(plan)
         for name in ("certificate_", "plan_", "algorithm_"):  # an interrupted fit leaves none
             self.__dict__.pop(name, None)
-        checkpoint = None
+        checkpoint, ledger = None, None if self.ledger is None else ledger_at(self.ledger)
         if self.checkpoint is not None:
             shapes = {"input": list(inputs.shape[1:]), "target": list(targets.shape[1:]), "dataset": self.dataset}
-            checkpoint = Checkpoint(Path(self.checkpoint).resolve(), facts_of(plan, shapes))  # not a link to it
+            path, seal = Path(self.checkpoint).resolve(), None if ledger is None else ledger.seal  # not a link to it
+            checkpoint = Checkpoint(path, facts_of(plan, shapes), seal)
         with (
             checkpoint.held() if checkpoint else nullcontext(),
             progress_bar(plan.algorithm, plan.settings["rounds"], enabled=self.verbose > 0) as watch,
         ):
             found = checkpoint.read(plan) if checkpoint else None
+            if found and found.account and ledger:  # an older copy of the file would say less than was asked
+                found = replace(found, charged=max(found.charged, ledger.charged(found.account)))
             noise = NoiseSource(self.random_state, stream=found.charged if found else 0)
-            paid = self._paid(plan, found)
+            paid = reserved(ledger, self.dataset, plan, None, found.account if found else None)
             with ModuleVault(examples, module, gradients, plan, noise, watch, self.virtual_batch) as vault:
-                theta = self._trained(vault, found, checkpoint, None if paid is None else paid.account)
-        certificate = certify(plan, vault.answers, vault.randomness, self._assumptions(len(examples)))
-        if not certificate.verify():
-            raise RuntimeError(f"the certificate would not verify, so the model is dropped: {certificate.verify()}")
-        versions = {**certificate.versions, **{name: version(name) for name in ("torch", "opacus")}}
-        certificate = replace(certificate, versions=versions)
-        set_flat(trainable(self.module), theta)
-        self.certificate_ = certificate if paid is None else paid.settle(certificate)
+                theta = self._trained(vault, found, checkpoint, paid)
+        versions = {name: version(name) for name in ("torch", "opacus")}
+        trained, assumed = _Trained(self.module, theta), self._assumptions(len(examples))
+        self.certificate_ = completed(trained, plan, Heard.of(vault), assumed, paid, versions)
         self.plan_, self.algorithm_ = plan, plan.algorithm
         return self
 
-    def _paid(self, plan: Plan, found: Standing | None) -> Reservation | None:
-        """The ledger's entry for this training: a new one, or the one it was begun with."""
-        return reserved(self.ledger, self.dataset, plan, None, found.account if found else None)
-
     def _trained(
-        self, vault: ModuleVault, found: Standing | None, checkpoint: Checkpoint | None, account: dict[str, str] | None
+        self, vault: ModuleVault, found: Standing | None, checkpoint: Checkpoint | None, paid: Reservation | None
     ) -> Floats:
-        """Ask what is left to ask, no round before it is reserved in the checkpoint."""
+        """Ask what is left to ask, no round before it is charged in the ledger and reserved in the checkpoint."""
         plan, rounds = vault.plan, vault.plan.settings["rounds"]
+        account = None if paid is None else paid.account
         every = self.checkpoint_every or max(1, rounds // STOPS)
         algorithm = with_neural_defaults(self.optimizer, plan.problem.n, plan.budget)
         if found is None:
@@ -141,6 +139,8 @@ class PrivateTrainer:
             while heard < rounds:
                 if checkpoint and heard == ahead:
                     ahead = min(heard + every, rounds)
+                    if paid is not None:
+                        paid.ledger.charge(paid.account, heard, ahead)
                     checkpoint.write(Standing(state, vault.answers, ahead, account), plan)
                 state, heard = algorithm.advance(vault, state), heard + 1
         finally:  # a clean end, however early, counts exactly
@@ -154,6 +154,23 @@ class PrivateTrainer:
         assumptions: tuple[str, ...] = ()
         if self.budget.adjacency is Adjacency.ADD_REMOVE:
             assumptions += (f"the number of examples, {n}, is public: it was read from the data",)
-        if self.random_state is not None:
-            assumptions += ("random_state was set: whoever knows it can remove the noise",)
         return assumptions
+
+
+def parts_of(module: Any) -> dict[str, Any]:
+    """What the hash in a certificate covers: every parameter and buffer, by name."""
+    return {name: value.detach().cpu().double().numpy() for name, value in module.state_dict().items()}
+
+
+class _Trained:
+    """A module and the parameters that it ends with; until all is settled, it can have its old ones again."""
+
+    def __init__(self, module: Any, theta: Floats) -> None:
+        self._module, self._theta, self._before = module, theta, flat(trainable(module))
+
+    def keep(self) -> str:
+        set_flat(trainable(self._module), self._theta)
+        return model_hash(parts_of(self._module))
+
+    def forget(self) -> None:
+        set_flat(trainable(self._module), self._before)

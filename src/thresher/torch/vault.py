@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from thresher.clipping import gradient_sensitivity, momentum_clip
-from thresher.plan import Answer, Plan
-from thresher.randomness import NoiseSource
-from thresher.releases import Release, SampledRelease
+from thresher.privacy.plan import Answer, Plan
+from thresher.privacy.releases import Release, SampledRelease
+from thresher.privacy.sensitivity import momentum_clip
 from thresher.torch.examples import Examples, placed
 from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_flat, trainable
+from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["ModuleVault"]
@@ -96,7 +96,7 @@ class ModuleVault(Vault):
         example is asked again.
         """
         for answer in answers:
-            self._meter.charge(answer.release, answer.release.question)
+            self._meter.charge(answer.release, answer.release.question.name)
             self._meter.record(answer)
             self._watch()
         self._lost = lost
@@ -124,7 +124,7 @@ class ModuleVault(Vault):
     def _answered(self, release: Release, clip: float, parts: Parts) -> Floats:
         """The way out of every number: a sum over its expected size, noise as planned, and an entry in the record."""
         size = release.batch if isinstance(release, SampledRelease) else self.problem.n
-        sensitivity = gradient_sensitivity(clip, size, self._plan.budget.adjacency)
+        sensitivity = release.sensitivity(clip, self.problem.n, self._plan.budget.adjacency)
         if self._lost > 0:
             self._lost -= 1
             answer, scale = np.zeros(self.problem.dimension), release.multiplier * sensitivity

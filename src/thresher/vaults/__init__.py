@@ -1,6 +1,6 @@
 """Vaults hold the rows, or hear reports of people who do, and answer only what was planned."""
 
-from thresher.vaults.central import CentralVault
+from thresher.vaults.central.vault import CentralVault
 from thresher.vaults.labels import LabelVault
 from thresher.vaults.local import LocalVault, SimulatedVault
 from thresher.vaults.texts import TextVault

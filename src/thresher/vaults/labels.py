@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.budget import Adjacency, BudgetExceeded
-from thresher.clipping import report_sensitivity
-from thresher.plan import Plan
-from thresher.randomisers import Classes
-from thresher.randomness import NoiseSource
-from thresher.releases import Release
+from thresher.privacy.budget import Adjacency, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import Release
+from thresher.vaults.central.rows import Rows
 from thresher.vaults.people import Unrandomised, label_randomiser, refuse_hardened, unit_labels
-from thresher.vaults.rows import Rows
+from thresher.vaults.randomisers import Classes
+from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import nobody
 
 __all__ = ["LabelVault"]
@@ -39,14 +38,15 @@ class LabelVault(Rows):
         randomiser = self._randomiser(release)
         self._check_randomiser(randomiser)
         self._meter.charge(release, "local labels")
-        if self.problem.classifies:
+        if self.problem.loss.classifies:
             radius, self._targets = 1.0, self._reported_classes(randomiser)
         else:
             middle, radius = self.problem.bounds.target_span
             reports = self._randomised(randomiser, self._units())
             self._targets = middle + radius * reports - self.problem.target_centre
         self._reported = True
-        self._record(release, radius, report_sensitivity(radius, Adjacency.REPLACE_ONE), randomiser.size * radius)
+        sensitivity = release.sensitivity(radius, self.problem.n, Adjacency.REPLACE_ONE)
+        self._record(release, radius, sensitivity, randomiser.size * radius)
         return self._targets.copy()
 
     def gradient(self, theta: Floats) -> Floats:
@@ -76,7 +76,7 @@ class LabelVault(Rows):
         if isinstance(randomiser, Unrandomised):  # planned without privacy
             return
         classes = randomiser.classes if isinstance(randomiser, Classes) else None
-        if classes != (max(self.problem.outputs, 2) if self.problem.classifies else None):
+        if classes != (max(self.problem.outputs, 2) if self.problem.loss.classifies else None):
             raise ValueError(f"{randomiser!r} is not for the labels of this problem; plan a report that is")
 
     def _units(self) -> Floats:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.budget import Adjacency, BudgetExceeded
-from thresher.clipping import report_sensitivity
-from thresher.plan import Plan
-from thresher.randomness import NoiseSource
-from thresher.releases import Release
+from thresher.privacy.budget import Adjacency, BudgetExceeded
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import Release
 from thresher.vaults.people import Crowd, Reporter, refuse_hardened
+from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["LocalVault", "SimulatedVault"]
@@ -35,7 +34,7 @@ class LocalVault(Vault):
             total += reporter.randomiser.total(reports)
             people += count
         radius = reporter.radius
-        sensitivity = report_sensitivity(radius, Adjacency.REPLACE_ONE)
+        sensitivity = release.sensitivity(radius, self.problem.n, Adjacency.REPLACE_ONE)
         self._record(release, radius, sensitivity, reporter.randomiser.size * radius)
         return reporter.mean_gradient(total, people)
 

@@ -13,13 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.budget import Adjacency, BudgetExceeded
-from thresher.clipping import Bounds, clip_rows, clip_targets, report_sensitivity
-from thresher.losses import loss_of
-from thresher.plan import Problem
-from thresher.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Sphere
-from thresher.randomness import NoiseSource
-from thresher.releases import (
+from thresher.data.sparse_structure import by_rows
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Adjacency, BudgetExceeded
+from thresher.privacy.releases import (
     ClassReport,
     ExactRelease,
     GaussianReport,
@@ -29,6 +26,11 @@ from thresher.releases import (
     Release,
     SphereReport,
 )
+from thresher.vaults.clipping import clip_rows, clip_targets
+from thresher.vaults.kernels.rows import product
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Sphere
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = [
     "Crowd",
@@ -78,7 +80,7 @@ def label_randomiser(release: Release) -> Laplace | Piecewise | Gaussian | Class
     if isinstance(release, PiecewiseReport):
         return Piecewise(release.epsilon)
     if isinstance(release, GaussianReport):
-        return Gaussian(release.sd_per_sensitivity * report_sensitivity(1.0, Adjacency.REPLACE_ONE))
+        return Gaussian(release.scale(1.0, release.sensitivity(1.0, 1, Adjacency.REPLACE_ONE)))
     if isinstance(release, ClassReport):
         return Classes(release.classes, release.epsilon)
     if isinstance(release, ExactRelease):
@@ -102,10 +104,9 @@ def refuse_hardened(noise: NoiseSource) -> None:
 class Reporter:
     """How a person answers a question about their gradient: public facts, no data."""
 
-    def __init__(self, problem: Problem, release: Release, clip: float) -> None:
+    def __init__(self, problem: LinearProblem, release: Release, clip: float) -> None:
         self.randomiser = vector_randomiser(release)
         self._problem, self._clip = problem, float(clip)
-        self._loss = loss_of(problem.loss, problem.measurement)
         self._reach: Any = problem.row_norm if isinstance(release, SphereReport) else problem.entry_bounds
 
     @property
@@ -129,7 +130,8 @@ class Reporter:
             rows = np.column_stack([rows, np.full(len(rows), problem.intercept_column)])
         targets = clip_targets(np.asarray(y, dtype=np.float64), problem.bounds) - problem.target_centre
         with np.errstate(over="ignore", invalid="ignore"):
-            residuals = self._loss.residual(rows @ theta, targets)
+            margins = product(np.asfortranarray(rows), np.arange(rows.shape[1]), theta)
+            residuals = problem.loss.residual(margins, targets)
         residuals = np.clip(np.nan_to_num(residuals, nan=0.0), -self._clip, self._clip) / self._clip
         values: Floats = rows / self._reach * residuals[:, None]
         return values
@@ -143,8 +145,10 @@ class Reporter:
 class Crowd:
     """People simulated in one process, in groups that report one after the other; only reports come out."""
 
-    def __init__(self, X: Any, y: Floats, problem: Problem, groups: Sequence[Indices], noise: NoiseSource) -> None:
-        self._X = sparse.csr_array(X) if sparse.issparse(X) else X
+    def __init__(
+        self, X: Any, y: Floats, problem: LinearProblem, groups: Sequence[Indices], noise: NoiseSource
+    ) -> None:
+        self._X = by_rows(X) if sparse.issparse(X) else X
         self._y, self._problem, self._noise = y, problem, noise
         self._groups = iter(groups)
 

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.clipping import counts_sensitivity
-from thresher.plan import Plan
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianCategories
-from thresher.vaults.rows import check_samplers
+from thresher.privacy.plan import Plan
+from thresher.privacy.releases import GaussianCategories
+from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["TextVault"]
@@ -29,7 +27,6 @@ class TextVault(Vault):
     ) -> None:
         """``y`` is there because every vault is made alike; nothing is asked about it."""
         super().__init__(plan, noise, watch)
-        check_samplers(plan, noise.hardened)
         self._cells: NDArray[Any] | None = X
 
     def categories(self, column: int, release: GaussianCategories, fewest: float = 0.0) -> list[Any]:
@@ -39,8 +36,8 @@ class TextVault(Vault):
         self._check_question(release, 1.0, None)
         self._meter.charge(release, "categories")
         counts = Counter(text for text in self._cells[:, column].tolist() if text)
-        sensitivity = counts_sensitivity(self._plan.budget.adjacency)
-        threshold = max(1 + release.clearance * release.multiplier * sensitivity, fewest)
+        sensitivity = release.sensitivity(1.0, self.problem.n, self._plan.budget.adjacency)
+        threshold = max(release.threshold(sensitivity), fewest)
         published, scale = self._above(dict(counts), threshold, sensitivity, release.multiplier)
         self._record(release, 1.0, sensitivity, scale)
         return published
@@ -53,6 +50,9 @@ class TextVault(Vault):
         self, counts: dict[Any, int], threshold: float, sensitivity: float, multiplier: float
     ) -> tuple[list[Any], float]:
         """The way out of every text: those whose noisy counts reach the threshold, and the noise's scale."""
-        noisy, scale = self._noise.gaussian(np.array([*counts.values()], dtype=float), sensitivity, multiplier)
+        values = np.array([*counts.values()], dtype=float)
+        # how many texts there are is private, and the scale is told: it follows from how many of them a row may touch
+        touched = self._plan.budget.adjacency.contributions
+        noisy, scale = self._noise.gaussian(values, sensitivity, multiplier, touched=touched)
         found = [(count, text) for text, count in zip(counts, noisy, strict=True) if count >= threshold]
         return [text for _, text in sorted(found, reverse=True)], scale

@@ -12,15 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.budget import Adjacency
-from thresher.clipping import mean_loss_sensitivity
-from thresher.plan import Answer, Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import GaussianScore, RandomTrials
-from thresher.scoring import Scoring
-from thresher.vaults.central import CentralVault
-from thresher.vaults.rows import round_off
-from thresher.vaults.shares import Shares
+from thresher.data.sparse_structure import by_rows
+from thresher.privacy.budget import Adjacency
+from thresher.privacy.plan import Answer, Plan
+from thresher.privacy.releases import GaussianScore, RandomTrials
+from thresher.privacy.sensitivity import most_present, round_off
+from thresher.vaults.central.rows import margins_of
+from thresher.vaults.central.shares import Shares
+from thresher.vaults.central.vault import CentralVault
+from thresher.vaults.engines import engine_for
+from thresher.vaults.problem import LinearProblem, linear_problem
+from thresher.vaults.randomness import NoiseSource
+from thresher.vaults.scoring import Scoring
 from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["Candidate", "HeldOut", "Trial", "Trials"]
@@ -63,7 +66,7 @@ class HeldOut(Vault):
     def close(self) -> None:
         self._X, self._y, self._shares = None, np.empty(0), None
 
-    def score(self, theta: Floats, problem: Problem, scoring: Scoring, release: GaussianScore) -> float:
+    def score(self, theta: Floats, problem: LinearProblem, scoring: Scoring, release: GaussianScore) -> float:
         """(1/n) sum over rows of their score + noise, each score in [0, 1] whatever the row is.
 
         Where people are the unit, a person's score is the mean of those of their rows.
@@ -72,12 +75,15 @@ class HeldOut(Vault):
             raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
         self._meter.charge(release, "score")
         coefficients, intercepts = problem.model_of(theta)
-        with np.errstate(over="ignore", invalid="ignore"):
-            margins = self._X @ coefficients.T + intercepts
-        scores = np.clip(scoring.of_rows(margins if problem.outputs > 1 else margins[:, 0], self._y), 0.0, HIGHEST)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not a number scores 0
+            margins = margins_of(engine_for(self._X, 0.0), coefficients.T) + intercepts
+            margins = margins if problem.outputs > 1 else margins[:, 0]
+            scored = margins if problem.loss.classifies else problem.loss.inverse_link(margins)
+        scores = np.clip(scoring.of_rows(scored, self._y), 0.0, HIGHEST)
         scores = scores if self._shares is None else self._shares.times(scores)
-        n, rows_each = self.problem.n, self.problem.rows_each
-        sensitivity, error = mean_loss_sensitivity(HIGHEST, n), round_off(n, HIGHEST, rows_each)
+        n, adjacency = self.problem.n, self._plan.budget.adjacency
+        sensitivity = release.sensitivity(HIGHEST, n, adjacency)
+        error = round_off(n, HIGHEST, most_present(n, adjacency))
         mean = np.array([math.fsum(scores) / n])
         noisy, scale = self._noise.gaussian(mean, sensitivity, release.multiplier, error)
         self._record(release, HIGHEST, sensitivity, scale)
@@ -94,8 +100,7 @@ class Trials(Vault):
         owners: Indices | None = None,
     ) -> None:  # fmt: skip
         super().__init__(plan, noise, watch)
-        # dense BLAS products round a row differently depending on where it stands; sparse ones do not
-        self._X = sparse.csr_array(X) if sparse.issparse(X) or noise.hardened else X
+        self._X = by_rows(X) if sparse.issparse(X) else X
         self._y = np.asarray(y, dtype=np.float64)
         self._owners = owners
 
@@ -134,10 +139,10 @@ class Trials(Vault):
         """The rows to fit and the rows to score.
 
         Replace-one: a random subset of public size. Add-remove: each row draws its own part, so that nobody else's
-        depends on whether a row is there (see ``thresher.vaults.voting``). Where people are the unit, all rows of a
+        depends on whether a row is there (see the vault's votes). Where people are the unit, all rows of a
         person are in one part.
         """
-        present = len(self._y) if self._owners is None else int(self._owners.max()) + 1
+        present = len(self._y) if self._owners is None else int(self._owners.max(initial=-1)) + 1
         fixed = self._plan.budget.adjacency is Adjacency.REPLACE_ONE
         share = release.score_rows / (release.fit_rows + release.score_rows)
         scored = np.zeros(present, dtype=bool)
@@ -169,7 +174,7 @@ class Trials(Vault):
             theta = candidate.algorithm.run(rows)
         X, y, owners = held_out
         with HeldOut(X, y, score_plan(candidate.plan, release), self._noise, owners) as others:
-            score = others.score(theta, candidate.plan.problem, scoring, release.score)
+            score = others.score(theta, linear_problem(candidate.plan), scoring, release.score)
         return Trial(candidate, theta, score, (*rows.answers, *others.answers), rows.published)
 
 

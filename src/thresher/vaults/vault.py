@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher import logs
-from thresher.clipping import LARGEST, SMALLEST
-from thresher.plan import Answer, Meter, Plan, Problem
-from thresher.randomness import NoiseSource
-from thresher.releases import Release
+from thresher.privacy import logs
+from thresher.privacy.bounds import LARGEST, SMALLEST
+from thresher.privacy.plan import Answer, Meter, Plan
+from thresher.privacy.releases import Release
+from thresher.vaults.problem import LinearProblem
+from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Vault", "nobody"]
 
@@ -45,8 +46,8 @@ class Vault:
         return self._plan
 
     @property
-    def problem(self) -> Problem:
-        return self._plan.problem
+    def problem(self) -> LinearProblem:
+        return cast(LinearProblem, self._plan.problem)  # that of a module has what algorithms ask of it
 
     @property
     def answers(self) -> tuple[Answer, ...]:

@@ -3,6 +3,9 @@
 Of two parties the one with the lower number connects. It says hello: magic, how many parties there are, its number, the
 number it wants to speak to, and the keys it shares with it. A message is a label (8 bytes), a length (4) and so many
 bytes. Whatever goes wrong ends the process through ``fail``: the caller can only start again.
+
+How many bytes a peer may send follows from what this party does: each command expects so many, and a peer is at most
+the first message of the next command ahead, which all have to answer. Whoever sends more ends the session.
 """
 
 from __future__ import annotations
@@ -67,9 +70,11 @@ class Seat:
 class Links:
     """A link with every peer, once all have joined."""
 
-    def __init__(self, seat: Seat, keys: Keys, fail: Fail, transcript: IO[bytes] | None) -> None:
+    def __init__(self, seat: Seat, keys: Keys, fail: Fail, ahead: int, transcript: IO[bytes] | None) -> None:
         self.seat, self.keys, self.fail = seat, keys, fail
         self.sent = 0
+        self.allowed = MESSAGE.size + ahead
+        """Bytes of messages that each peer may have sent by now; ``ahead`` are those of a command's first."""
         self._transcript = transcript
         self._links: dict[int, Link] = {}
         self._complete = asyncio.Event()
@@ -121,6 +126,10 @@ class Links:
             except OSError:
                 await asyncio.sleep(AGAIN)
 
+    def expect(self, *messages: int) -> None:
+        """Each peer may send messages of these many bytes."""
+        self.allowed += sum(MESSAGE.size + size for size in messages)
+
     def joined(self, peer: int, link: Link) -> None:
         if peer in self._links:
             self.fail("twice", [peer])
@@ -151,6 +160,7 @@ class Link(asyncio.Protocol):
     def __init__(self, links: Links, peer: int | None = None) -> None:
         self._links, self._peer = links, peer
         self._received = bytearray()
+        self._taken = 0  # bytes of whole messages
         self._messages: dict[int, bytes] = {}
         self._awaited: dict[int, asyncio.Future[bytes]] = {}
         self.lost = asyncio.Event()
@@ -186,6 +196,8 @@ class Link(asyncio.Protocol):
         self._received += data
         if self._peer is None and not self._greeted():
             return
+        if self._taken + len(self._received) > self._links.allowed:
+            self._links.fail("flood", self._who())
         while len(self._received) >= MESSAGE.size:
             label, length = MESSAGE.unpack_from(self._received)
             if length > LARGEST or label in self._messages:
@@ -195,6 +207,7 @@ class Link(asyncio.Protocol):
                 return
             self._deliver(label, bytes(self._received[MESSAGE.size : end]))
             del self._received[:end]
+            self._taken += end
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost.set()

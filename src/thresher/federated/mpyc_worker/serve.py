@@ -76,13 +76,15 @@ def _failing(answers: IO[bytes]) -> Fail:
 
 async def _serve(config: dict[str, Any], commands: IO[bytes], answers: IO[bytes], fail: Fail) -> None:
     loop, timeout, path = asyncio.get_running_loop(), config.pop("timeout"), config.pop("transcript")
+    longest = config.pop("longest")
     queue: asyncio.Queue[Command] = asyncio.Queue()
     threading.Thread(target=_listen, args=(commands, queue, loop), daemon=True).start()
     sys.argv = sys.argv[:1]  # which MPyC reads when it is imported
     from .table import Table
 
-    table = Table(config["me"], len(config["addresses"]), fail)
-    table.links = Links(Seat(**config), table, fail, _transcript(path) if path is not None else None)
+    table = Table(config["me"], len(config["addresses"]), longest, fail)
+    transcript = _transcript(path) if path is not None else None
+    table.links = Links(Seat(**config), table, fail, table.first_message, transcript)
     loop.set_exception_handler(lambda _, context: _give_up(context.get("exception"), fail))
     try:
         async with asyncio.timeout(timeout):

@@ -26,6 +26,8 @@ from .links import Fail, Links
 
 TESTED = "0.11"  # the version whose inner workings this file relies on
 COINS = 2**16  # tossed at a time: more would only take more memory
+TOKEN = 16  # bytes of which each party's makes the name of a sharing
+LONGEST_STEP = 40  # bytes that name a step, with what all must agree on
 
 
 class NoPickle:
@@ -40,12 +42,12 @@ class Table(engine.Runtime):  # type: ignore[misc]  # MPyC ships no types
 
     links: Links
 
-    def __init__(self, me: int, parties: int, fail: Fail) -> None:
+    def __init__(self, me: int, parties: int, longest: int, fail: Fail) -> None:
         if mpyc.__version__ != TESTED:
             fail("version", [])
         options = engine.mpc.options
         options.threshold, options.no_async, options.no_prss = (parties - 1) // 2, False, False
-        self._fail = fail
+        self._fail, self._longest = fail, longest
         super().__init__(me, [engine.Party(party) for party in range(parties)], options)
         engine.pickle = NoPickle()
         asyncoro.runtime = self
@@ -72,8 +74,14 @@ class Table(engine.Runtime):  # type: ignore[misc]  # MPyC ships no types
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
+    @property
+    def first_message(self) -> int:
+        """The most bytes with which a command begins: the others wait for them, so nobody gets further ahead."""
+        return LONGEST_STEP + max(self._longest, TOKEN)
+
     async def exchange(self, message: bytes) -> list[bytes]:
         """Everybody's message."""
+        self.links.expect(self.first_message)
         return await self._at(b"exchange", message)
 
     async def _at(self, step: bytes, message: bytes = b"") -> list[bytes]:
@@ -130,7 +138,9 @@ class Table(engine.Runtime):  # type: ignore[misc]  # MPyC ships no types
     async def prepare(self, vector: NDArray[np.int64], weights: NDArray[np.int64], offset: int) -> Share:
         """This party's share of the sum of everybody's vector and one noise: nothing about either is opened."""
         agreed = struct.pack("<Qq", len(vector), offset) + weights.tobytes()
-        tokens = await self._at(b"prepare" + sha256(agreed).digest(), os.urandom(16))
+        coins = [8 * count * len(weights) for count in self._tossed(len(vector), len(weights))]
+        self.links.expect(self.first_message, 8 * len(vector), *coins)
+        tokens = await self._at(b"prepare" + sha256(agreed).digest(), os.urandom(TOKEN))
         name = sha256(b"".join(tokens)).digest()[:16]
         total = await self._dealt(vector) + await self._noise(len(vector), weights.astype(object)) - offset
         return Share(self.pid, len(self.parties), name, (total % mersenne.MODULUS).astype(np.uint64))
@@ -146,16 +156,20 @@ class Table(engine.Runtime):  # type: ignore[misc]  # MPyC ships no types
 
     async def _noise(self, length: int, weights: NDArray[Any]) -> NDArray[Any]:
         """A share of ``length`` weighted sums of joint coins."""
-        noise = np.empty(length, dtype=object)
-        step = max(1, COINS // len(weights))
-        for start in range(0, length, step):
-            part = noise[start : start + step]
-            coins = await self.np_random_bits(self._field, len(part) * len(weights))
-            part[:] = coins.value.reshape(len(part), len(weights)) @ weights
-        return noise
+        noise = []
+        for count in self._tossed(length, len(weights)):
+            coins = await self.np_random_bits(self._field, count * len(weights))
+            noise.append(coins.value.reshape(count, len(weights)) @ weights)
+        return np.concatenate(noise)
+
+    def _tossed(self, length: int, coins: int) -> list[int]:
+        """For how many coordinates at a time coins are tossed."""
+        step = max(1, COINS // coins)
+        return [min(step, length - start) for start in range(0, length, step)]
 
     async def open(self, share: Share) -> NDArray[np.int64]:
         """What is shared, once all parties have come with their share of the same sharing."""
+        self.links.expect(self.first_message, 8 * len(share.numbers))
         await self._at(b"open" + share.name + struct.pack("<Q", len(share.numbers)))
         opened = await self.output(self._field.array(share.numbers.astype(object)))
         return mersenne.to_signed(opened.value.astype(np.uint64))

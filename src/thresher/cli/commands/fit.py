@@ -1,0 +1,141 @@
+"""thresher fit: a private model of a table, with its certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from thresher.cli.display import out, show_certificate, show_coefficients
+from thresher.cli.errors import check_outputs
+from thresher.cli.options import (
+    AdjacencyOption,
+    AlgorithmOption,
+    Analyst,
+    AsJson,
+    Data,
+    Dataset,
+    Delta,
+    Epsilon,
+    FeatureBound,
+    Force,
+    Intercept,
+    LedgerUrl,
+    Report,
+    RowBound,
+    Sparsity,
+    TargetBound,
+    Task,
+    TaskOption,
+    estimator_for,
+    ledger_of,
+)
+from thresher.data.schema import Schema
+from thresher.data.tables import labels, read_table
+from thresher.report.page import check_writable
+
+__all__ = ["fit"]
+
+
+def fit(
+    data: Data,
+    target: Annotated[
+        str | None, typer.Option(help="The target's column (.csv, .parquet) or array (.npz, default y).")
+    ] = None,
+    table_schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema",
+            help="Public facts about DATA: its target, people, bounds, categories; see thresher schema. DATA may then "
+            "hold text, dates and gaps.",
+        ),
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="The column or array with the id of each row's person, if some have several rows; it is no feature. "
+            "All rows of a person are then protected together."
+        ),
+    ] = None,
+    sparsity: Sparsity = 10,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = None,
+    feature_bound: FeatureBound = None,
+    row_bound: RowBound = None,
+    target_bound: TargetBound = None,
+    task: TaskOption = Task.REGRESSION,
+    classes: Annotated[
+        str | None, typer.Option(help="The public class labels, A,B or A,B,C. Default: read from DATA.")
+    ] = None,
+    algorithm: AlgorithmOption = "auto",
+    adjacency: AdjacencyOption = "replace-one",
+    intercept: Intercept = True,
+    hardened: Annotated[
+        bool, typer.Option(help="Noise on an exact grid: floating point cannot leak. Without, a grade lower.")
+    ] = True,
+    out_path: Annotated[Path, typer.Option("--out", help="Where to write the model and its certificate.")] = Path(
+        "model.json"
+    ),
+    report: Report = None,
+    ledger: LedgerUrl = None,
+    dataset: Dataset = None,
+    analyst: Analyst = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a private sparse model to DATA and write it with its certificate.
+
+    Examples:
+
+    \b
+    thresher fit patients.csv --schema patients.toml --sparsity 10 --epsilon 1
+    thresher fit numbers.csv --target stay --feature-bound 1 --target-bound 0,30
+    """
+    pays = ledger_of(ledger, analyst)
+    kept = () if pays is None else pays.files
+    check_outputs(force, inputs=(data, table_schema, *kept), out=out_path, report=report)
+    if report is not None:
+        check_writable(report)
+    params: dict[str, Any] = {
+        "sparsity": sparsity, "epsilon": epsilon, "delta": delta, "row_bound": row_bound, "algorithm": algorithm,
+        "adjacency": adjacency, "fit_intercept": intercept, "hardened": hardened, "verbose": 1,
+        "ledger": pays, "dataset": dataset,
+    }  # fmt: skip
+    if table_schema is not None:
+        _reject_declared(target, person, feature_bound, target_bound, classes)
+        facts = Schema.read(table_schema)
+        model = estimator_for(Task(facts.task), None, schema=facts, **params).fit(data)
+    else:
+        model = estimator_for(task, target_bound, feature_bound=feature_bound, **params)
+        _fit_numbers(model, data, target, person, classes)
+    model.save(out_path)
+    if report is not None:
+        model.report(report)
+    if as_json:
+        typer.echo(out_path.read_text())
+        return
+    show_coefficients(model)
+    show_certificate(model.certificate_)
+    out.print(f"Written to {out_path}; check it with: thresher verify {out_path}")
+    if report is not None:
+        out.print(f"A page about the model, to read and to print: {report}")
+
+
+def _fit_numbers(model: Any, data: Path, target: str | None, person: str | None, classes: str | None) -> None:
+    """Fit to a table of numbers."""
+    table = read_table(data, target or ("y" if data.suffix == ".npz" else None), person=person)
+    if table.y is None:
+        raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
+    if classes is not None:
+        model.set_params(classes=labels(classes.split(",")))
+    model._columns = table.names  # known to the fit, whose certificate binds them
+    model._read = table.assumptions
+    model.fit(table.X, table.y, groups=table.people)
+
+
+def _reject_declared(*given: Any) -> None:
+    """Two sources for one fact are one too many."""
+    for name, value in zip(("target", "person", "feature-bound", "target-bound", "classes"), given, strict=True):
+        if value is not None:
+            raise ValueError(f"--{name}={value}: the schema declares it; leave it out")

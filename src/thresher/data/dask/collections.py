@@ -1,0 +1,210 @@
+"""Rows in a Dask array or DataFrame: found on the workers, checked there, and handed to the vault as they lie.
+
+Dask logs the arguments of a task that raises. So nothing raises here: what is wrong comes back as a ``Refused``,
+and private values travel ``Sealed``.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from thresher.data.sparse_structure import check_structure
+from thresher.data.tables import reject_text, without_values
+
+__all__ = [
+    "Collection",
+    "Partitions",
+    "Refused",
+    "Sealed",
+    "applied",
+    "at_work",
+    "is_dask",
+    "lazily",
+    "reject_infinite",
+    "stand_in",
+]
+
+
+class Sealed:
+    """A private value: what is printed of it says nothing, and its size tells Dask when to spill it to disk."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "<sealed>"
+
+    def __sizeof__(self) -> int:
+        buffers: list[pickle.PickleBuffer] = []
+        rest = pickle.dumps(self.value, protocol=5, buffer_callback=buffers.append)
+        return len(rest) + sum(buffer.raw().nbytes for buffer in buffers)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why a task has no answer; names columns and files, never values."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Checked rows on the workers of ``client``, and what is to be done to each partition before it is used."""
+
+    client: Any
+    parts: list[Any]
+    """Futures of sealed matrices. Whoever uses them empties the list, or the workers would hold all rows twice."""
+    rows: list[int]
+    sizes: list[int]
+    dimension: int
+    steps: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return sum(self.rows), self.dimension
+
+
+def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+    """function(X, *arguments); for partitions later, on each of them where it lies."""
+    if isinstance(X, Partitions):
+        return replace(X, steps=(*X.steps, (function, arguments)))
+    return function(X, *arguments)
+
+
+# -- in front of the workers --------------------------------------------------------------------------------------
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask itself: others (xarray) have its methods but not those that are needed here."""
+    return hasattr(X, "__dask_graph__") and type(X).__module__.partition(".")[0] == "dask"
+
+
+@contextmanager
+def at_work(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+    """X and y for a fit: as they are; if X is a Dask collection, it beside the client that works on it, y in memory."""
+    if not is_dask(X):
+        yield X, y
+        return
+    from thresher.data.dask.clients import client_at_hand
+
+    with client_at_hand() as client:
+        yield Collection(X, client), client.compute(y, sync=True) if is_dask(y) else y
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A Dask array or DataFrame that nobody has looked into yet, and the client that can."""
+
+    X: Any
+    client: Any
+
+    def partitions(self, dtypes: Any) -> Partitions:
+        """Its rows on the workers, all of them numbers. An error names a column."""
+        from dask import delayed
+
+        columns = len(_columns(self.X))
+        parts = self.client.compute([delayed(_checked)(block, columns, dtypes) for block in _row_blocks(self.X)])
+        facts = self.client.gather(self.client.map(_facts, parts, pure=False))
+        for fact in facts:
+            if isinstance(fact, Refused):
+                parts.clear()  # or the traceback would keep the rows on the workers
+                raise ValueError(fact.message)
+        filled = [at for at, (rows, _) in enumerate(facts) if rows > 0] or [0]  # an empty table is a table, too
+        rows, sizes = ([facts[at][of] for at in filled] for of in (0, 1))
+        return Partitions(self.client, [parts[at] for at in filled], rows, sizes, columns)
+
+
+def stand_in(X: Any) -> Any:
+    """One row of zeros with as many columns as X has, and their names: what can be checked without looking."""
+    columns = _columns(X)
+    row = np.zeros((1, len(columns)))
+    if not hasattr(X, "columns"):
+        return row
+    import pandas
+
+    return pandas.DataFrame(row, columns=columns)
+
+
+def lazily(function: Callable[[Any], Any], X: Any) -> Any:
+    """A Dask array of what ``function`` answers for the rows of X, computed when it is asked for."""
+    from dask import array, delayed
+
+    blocks = _row_blocks(X)
+    rows = [math.nan] * len(blocks) if hasattr(X, "columns") else X.chunks[0]
+    like, task = function(stand_in(X)), delayed(function)
+    shapes = [(count, *like.shape[1:]) for count in rows]
+    answers = [array.from_delayed(task(b), shape, meta=like[:0]) for b, shape in zip(blocks, shapes, strict=True)]
+    return array.concatenate(answers, allow_unknown_chunksizes=True)
+
+
+def _columns(X: Any) -> Any:
+    """The names of the columns of X, or their numbers if they have none."""
+    ndim = getattr(X, "ndim", None)
+    if not (isinstance(ndim, int) and ndim == 2):  # a Delayed has every attribute, but no number
+        found = f"{type(X).__name__} with {ndim} dimension(s)" if isinstance(ndim, int) else type(X).__name__
+        raise ValueError(
+            f"X: expected a Dask array or DataFrame with rows and columns, got {found}; make it one, for example by "
+            "X.reshape(-1, 1) or dask.array.from_delayed"
+        )
+    if hasattr(X, "columns"):
+        return X.columns
+    if math.isnan(X.shape[1]):
+        raise ValueError("X: the number of columns of this Dask array is unknown; call X.compute_chunk_sizes() first")
+    return range(X.shape[1])
+
+
+def _row_blocks(X: Any) -> list[Any]:
+    """The partitions of X, as delayed matrices or frames of whole rows."""
+    delayed: list[Any] = X.to_delayed() if hasattr(X, "columns") else X.rechunk({1: -1}).to_delayed()[:, 0].tolist()
+    return delayed
+
+
+# -- on the workers -----------------------------------------------------------------------------------------------
+
+
+def _checked(part: Any, columns: int, dtypes: Any) -> Sealed | Refused:
+    """The partition as a matrix of finite numbers."""
+    from sklearn.utils import check_array
+
+    if isinstance(part, Refused):  # a reader of ours that could not read
+        return part
+    try:
+        reject_text(part)
+        check_structure(part)
+        X = check_array(
+            part, accept_sparse=("csc", "csr", "coo"), dtype=dtypes, ensure_all_finite=False, ensure_min_samples=0,
+            ensure_min_features=0,
+        )  # fmt: skip
+        if X.shape[1] != columns:
+            return Refused(f"X: a partition has {X.shape[1]} columns where X has {columns}; make them the same")
+        reject_infinite(X, getattr(part, "columns", None))
+    except ValueError as error:
+        return Refused(without_values(str(error)))
+    except Exception as error:
+        return Refused(f"X: a partition cannot be read as numbers ({type(error).__name__}); correct it first")
+    return Sealed(X)
+
+
+def reject_infinite(X: Any, names: Any = None) -> None:
+    """Raise if a number of the matrix is not finite; says in which column, by its name or number."""
+    if np.all(np.isfinite(X.data if sparse.issparse(X) else X)):
+        return
+    cells = sparse.coo_array(X)
+    column = int(cells.col[~np.isfinite(cells.data)].min())
+    name = column if names is None else repr(str(names[column]))
+    raise ValueError(
+        f"X: column {name} has missing or infinite values; fill them with a public constant or leave it out"
+    )
+
+
+def _facts(part: Sealed | Refused) -> tuple[int, int] | Refused:
+    """A partition's number of rows, and its size in bytes."""
+    return part if isinstance(part, Refused) else (part.value.shape[0], part.__sizeof__())

@@ -1,0 +1,181 @@
+"""The scikit-learn front doors of the local model: nobody holds the rows, or nobody holds the labels.
+
+They simulate the people, all in one process; ``thresher.local`` has the two halves of a real deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms
+
+from thresher.algorithms import LDPIHT, LocalAlgorithm, resolve_local
+from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
+from thresher.privacy.bounds import Bounds
+from thresher.vaults import LabelVault, SimulatedVault
+from thresher.vaults.losses import Loss, measurement_of
+
+__all__ = ["LocalSparseClassifier", "LocalSparseRegressor"]
+
+Floats = NDArray[np.float64]
+
+
+class _LocalModel(LinearModel):
+    """What the two local front doors share."""
+
+    hardened = False  # reports have grids of their own
+    _largest_row: float | None = None
+
+    @property
+    def _dtypes(self) -> Any:
+        """People's records are read block by block, as they are: no copy of all of them as floats."""
+        return super()._dtypes if self._features_are_public else "numeric"
+
+    def _algorithm(self, outputs: int) -> LocalAlgorithm:
+        return resolve_local(self.algorithm)
+
+    @property
+    def _features_are_public(self) -> bool:
+        return not isinstance(self._algorithm(1), LDPIHT)
+
+    def _vault(self) -> type[LabelVault] | type[SimulatedVault]:
+        return LabelVault if self._features_are_public else SimulatedVault
+
+    @contextmanager
+    def _knowing(self, X: Any) -> Iterator[None]:
+        """Where rows are public so is the longest, which bounds the steps if the user states no bound."""
+        self._largest_row = float(row_norms(X).max()) or 1.0
+        try:
+            yield
+        finally:
+            del self._largest_row
+
+    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...], owners: Any = None) -> Any:
+        with self._knowing(X) if self._features_are_public else nullcontext():
+            return super()._fit(X, y, assumptions, owners)
+
+    def _bounds(self) -> Bounds:
+        if self.feature_bound is None and self.row_bound is None and self._largest_row is not None:
+            return Bounds(None, self._largest_row, self._target_range())
+        return super()._bounds()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if not self._features_are_public:  # then a table of a few hundred people says next to nothing
+            if tags.regressor_tags is not None:
+                tags.regressor_tags.poor_score = True
+            if tags.classifier_tags is not None:
+                tags.classifier_tags.poor_score, tags.classifier_tags.multi_class = True, False
+        return tags
+
+
+class LocalSparseRegressor(_LocalModel, RegressorModel):
+    """Sparse regression where each person randomises their own record, or label, and nobody collects the true ones.
+
+    Parameters
+    ----------
+    sparsity : int
+        How many coefficients the model may have.
+    epsilon : float
+        The privacy of every single report. ``float("inf")`` switches privacy off.
+    algorithm : str or instance
+        "ldp-iht": rows and targets are private; each person reports one randomised gradient. "label-ldp-iht" and
+        "label-lasso": rows are PUBLIC, only targets are private; each person reports one randomised target. Or an
+        instance of ``thresher.algorithms.LDPIHT``, ``LabelLDPIHT`` or ``LabelLasso``.
+    delta : float
+        0 for pure epsilon-LDP, the default; only ``LabelLDPIHT(noise="gaussian")`` needs more.
+    feature_bound, row_bound : float
+        |x_ij| and ||x_i||_2 are clipped to these public bounds. "ldp-iht" needs at least one of them.
+    target_bound : float or (low, high)
+        The target is clipped to [-B, B], or to [low, high]. Required, and public.
+    measurement : str or (function, derivative)
+        y = f(<x, theta>) + noise for an increasing f: "linear", "logistic", "probit", "cube root", or your own.
+    fit_intercept : bool
+        Fit a constant as well.
+    random_state : int
+        Repeatable noise, for tests and research only; it marks the certificate.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_, support_, certificate_, plan_, algorithm_
+        As of ``thresher.SparseRegressor``. ``certificate_.trust`` says who must be trusted with what.
+    """
+
+    def __init__(
+        self,
+        sparsity: int = 10,
+        epsilon: float = 1.0,
+        *,
+        algorithm: str | LocalAlgorithm = "ldp-iht",
+        delta: float = 0.0,
+        feature_bound: Any = None,
+        row_bound: float | None = None,
+        target_bound: Target = None,
+        measurement: Any = "linear",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sparsity = sparsity
+        self.epsilon = epsilon
+        self.algorithm = algorithm
+        self.delta = delta
+        self.feature_bound = feature_bound
+        self.row_bound = row_bound
+        self.target_bound = target_bound
+        self.measurement = measurement
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def save(self, path: Any) -> None:
+        """Write the model and its certificate as plain JSON."""
+        if not isinstance(self.measurement, str):
+            raise ValueError(
+                f"measurement={self.measurement!r} is a function, which no JSON file can hold; "
+                "use a measurement that has a name, or save coef_ and intercept_ yourself"
+            )
+        super().save(path)
+
+    def _loss_of(self, outputs: int) -> Loss:
+        return super()._loss_of(outputs) if self.measurement == "linear" else measurement_of(self.measurement)
+
+
+class LocalSparseClassifier(_LocalModel, ClassifierModel):
+    """Sparse logistic regression where each person randomises their own record, or class label.
+
+    Parameters are those of ``LocalSparseRegressor`` without ``target_bound`` and ``measurement``, and ``classes``:
+    the labels, public; read from the data if they are not given, which the certificate lists as an assumption. More
+    than two classes need public features (``algorithm="label-ldp-iht"``).
+    """
+
+    delta = 0.0  # every report of a class is pure
+
+    def __init__(
+        self,
+        sparsity: int = 10,
+        epsilon: float = 1.0,
+        *,
+        algorithm: str | LocalAlgorithm = "ldp-iht",
+        feature_bound: Any = None,
+        row_bound: float | None = None,
+        classes: Any = None,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sparsity = sparsity
+        self.epsilon = epsilon
+        self.algorithm = algorithm
+        self.feature_bound = feature_bound
+        self.row_bound = row_bound
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose

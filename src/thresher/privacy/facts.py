@@ -1,0 +1,139 @@
+"""What everybody may know about a table before anybody looks: how many rows or people, which columns, which bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import is_whole
+from thresher.privacy.trust import Unit
+
+__all__ = ["INTERCEPT_ENTRY", "MOST_ROWS_EACH", "PEOPLE_NOTE", "PublicFacts"]
+
+MOST_ROWS_EACH = 64
+"""Rows of one person that count. The average of 64 is off that of all by an eighth of their spread, which is little
+beside how people differ."""
+
+PEOPLE_NOTE = (
+    f"a person is all rows with one id: of a person with k rows each counts 1/k, and of one with more than "
+    f"{MOST_ROWS_EACH} rows so many count, drawn at random; how many rows there are is private"
+)
+"""What every certificate of people tells."""
+
+INTERCEPT_SHARE = 1 / 8
+"""The intercept's constant column, in units of the row bound: it costs sqrt(1 + 1/64) - 1 = 0.8 % more noise."""
+
+INTERCEPT_ENTRY = 0.5
+"""The intercept's constant column, in units of the other columns' bounds, where only a few columns are asked about."""
+
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """Public facts about a table. Nothing here is read from the data except n and d."""
+
+    n: int
+    """Rows, or people: a declared number where how many there are is private."""
+    d: int
+    bounds: Bounds
+    intercept: bool = False
+    """Whether every row ends in a public constant, for an intercept."""
+    unit: Unit = field(default="row", kw_only=True)
+    """What n counts and neighbours differ in. How many rows people have is private."""
+
+    def __post_init__(self) -> None:
+        for name in ("n", "d"):
+            self._set_whole(name)
+        object.__setattr__(self, "intercept", bool(self.intercept))
+        if self.unit not in get_args(Unit):
+            raise ValueError(f"unit={self.unit!r} must be one of {', '.join(map(repr, get_args(Unit)))}")
+        self.bounds.row_norm(self.d)  # raises if a per-column bound has the wrong length
+
+    def _set_whole(self, name: str) -> None:
+        value = getattr(self, name)
+        if not is_whole(value) or value < 1:
+            raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
+        object.__setattr__(self, name, int(value))  # NumPy's small integers wrap around
+
+    @property
+    def outputs(self) -> int:
+        """Linear predictors that are asked about side by side."""
+        return 1
+
+    @property
+    def counted(self) -> str:
+        """What n counts, in words."""
+        return "people" if self.unit == "person" else "rows"
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of an answer about all columns, the constant one included."""
+        return self.d + self.intercept
+
+    @property
+    def intercept_column(self) -> float:
+        """The constant that stands in the intercept's column of every row."""
+        return INTERCEPT_SHARE * self.bounds.row_norm(self.d) if self.intercept else 0.0
+
+    @property
+    def units(self) -> NDArray[np.float64]:
+        """What columns are divided by where only a few are asked about: each its bound, so that entries lie in [-1, 1].
+
+        The intercept's column then is 1/2, about the size of the others; left as it is it would cost most of the noise.
+        """
+        units = self.entry_bounds
+        units[self.d :] = self.intercept_column / INTERCEPT_ENTRY
+        return units
+
+    def norm_in_units(self, columns: int) -> float:
+        """The l2 norm that no clipped row exceeds on so many columns in ``units``, and the intercept's."""
+        norm = math.sqrt(columns)
+        if self.bounds.row is not None:
+            norm = min(norm, self.bounds.row / float(self.bounds.entries(self.d).min()))
+        return math.hypot(norm, INTERCEPT_ENTRY if self.intercept else 0.0)
+
+    @property
+    def entry_bounds(self) -> NDArray[np.float64]:
+        """What no clipped entry of a column exceeds in magnitude, the intercept's constant column last."""
+        bounds = np.full(self.d + self.intercept, self.intercept_column)
+        bounds[: self.d] = self.bounds.entries(self.d)
+        return bounds
+
+    @property
+    def row_norm(self) -> float:
+        """The l2 norm no clipped row exceeds, intercept column included."""
+        return math.hypot(self.bounds.row_norm(self.d), self.intercept_column)
+
+    @property
+    def target_centre(self) -> float:
+        """The public midpoint of the target range, taken off the targets when an intercept can give it back."""
+        return 0.0 if self.bounds.target is None or not self.intercept else sum(self.bounds.target) / 2
+
+    @property
+    def target_radius(self) -> float:
+        """No centred, clipped target is larger than this."""
+        if self.bounds.target is None:
+            return 1.0
+        return max(abs(bound - self.target_centre) for bound in self.bounds.target)
+
+    @property
+    def enforced(self) -> dict[str, Any]:
+        """The bounds, as certificates list them."""
+        return {**asdict(self.bounds), "row_norm": self.row_norm, "intercept_column": self.intercept_column}
+
+    @property
+    def public_choices(self) -> dict[str, Any]:
+        """What else certificates list: choices that cost no privacy but shape what is found."""
+        return {}
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What a guarantee rests on, of all that was declared, and no code enforces."""
+        return ()
+
+    def origin(self) -> NDArray[np.float64]:
+        return np.zeros(self.dimension)

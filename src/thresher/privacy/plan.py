@@ -1,0 +1,157 @@
+"""Before the data is touched: what will be released (Plan), and the meter that holds to it."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from thresher.privacy.accounting import Cost
+from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.facts import PublicFacts
+from thresher.privacy.releases import Release, SampledRelease, ZCDPFilter, is_priced_here
+from thresher.privacy.trust import Trust
+
+__all__ = ["Answer", "Calibration", "Meter", "Plan"]
+
+Calibration = Literal["proved", "printed"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything an algorithm will release about a table within a Budget, with every hyper-parameter resolved."""
+
+    algorithm: str
+    problem: PublicFacts
+    budget: Budget
+    releases: tuple[Release, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Calibration = "proved"
+    notes: tuple[str, ...] = ()
+    trust: Trust = "central"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        object.__setattr__(self, "releases", tuple(self.releases))
+        if self.calibration not in get_args(Calibration):
+            raise ValueError(f"calibration={self.calibration!r} must be one of {', '.join(get_args(Calibration))}")
+        for release in self.releases:
+            if not is_priced_here(release):
+                raise TypeError(
+                    f"{release!r} is not a release priced by thresher.privacy.releases, so it cannot be planned"
+                )
+            if isinstance(release, SampledRelease) and (
+                release.adjacency != self.budget.adjacency or release.population != self.problem.n
+            ):
+                raise ValueError(
+                    f"{release!r} is priced for other neighbours or another number of {self.problem.counted} than the "
+                    f"plan's {self.budget.adjacency} and {self.problem.n}"
+                )
+        self._refuse_what_is_of_rows()
+        if self.calibration == "proved" and self.epsilon > self.budget.epsilon:
+            raise BudgetExceeded(
+                f"the planned releases cost epsilon={self.epsilon:.6g} at delta={self.budget.delta:g}, "
+                f"more than the budget's {self.budget.epsilon:g}"
+            )
+
+    def _refuse_what_is_of_rows(self) -> None:
+        of_rows = [release.question for release in self.releases if release.question.of_rows_only]
+        what = "calibration='printed'" if self.calibration == "printed" else ""
+        what = f"its {of_rows[-1]}" if of_rows else what
+        if what and self.problem.unit == "person":
+            raise ValueError(
+                f"groups: {self.algorithm!r} is out, as {what} is proved, or printed, for people with one row each; "
+                "use 'auto' or another algorithm with its default calibration, or one row per person and no groups"
+            )
+
+    @property
+    def cost(self) -> Cost:
+        return sum((release.cost() for release in self.releases), Cost())
+
+    @property
+    def epsilon(self) -> float:
+        """What the releases cost together at the budget's delta."""
+        return self.cost.epsilon(self.budget.delta)[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a read-only mapping does not pickle
+        return type(self), (
+            self.algorithm, self.problem, self.budget, self.releases, dict(self.settings), self.calibration, self.notes,
+            self.trust,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer as it was given: the release it was charged to, the clip in force, what it bought, the noise added."""
+
+    release: Release
+    clip: float
+    sensitivity: float
+    scale: float
+
+
+class Meter:
+    """Counts every answer against the plan. A release is charged before the data is touched and never refunded.
+
+    Where the plan holds a ``ZCDPFilter``, other releases may be asked for as well, until their
+    zCDP would cross its cap.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._left = Counter[Release]()
+        self._rho_left = 0.0
+        for release in plan.releases:
+            if isinstance(release, ZCDPFilter):
+                self._rho_left += release.rho
+            else:
+                self._left[release] += release.times
+        self._answers: list[Answer] = []
+        self._charged = 0
+        self._lock = threading.Lock()
+
+    def charge(self, release: Release, question: str) -> None:
+        """Pay for one answer to ``question`` with ``release``, or raise ``BudgetExceeded``."""
+        with self._lock:
+            rho = self._price(release)
+            if release.question.name != question:
+                raise BudgetExceeded(
+                    f"{release!r} pays for a {release.question}, not for a {question}; nothing was answered"
+                )
+            if rho is None:
+                if self._left[release] < 1:
+                    raise BudgetExceeded(f"{release!r} is used up; nothing was answered")
+                self._left[release] -= 1
+            else:
+                if not rho <= self._rho_left:
+                    raise BudgetExceeded(f"the budget is used up but for less than {release!r}; nothing was answered")
+                self._rho_left -= rho * (1 + 1e-12)  # the round-off of many differences must not add up to a gift
+            self._charged += 1
+
+    def _price(self, release: Release) -> float | None:
+        """The zCDP of a release that only the filter can pay for; None for one that the plan lists."""
+        if is_priced_here(release) and release in self._left:
+            return None
+        cost = release.cost() if is_priced_here(release) and not isinstance(release, ZCDPFilter) else None
+        # a cap is in zCDP alone: it pays for no events of a small chance
+        beyond = cost is None or cost.sampled or cost.lost > 0 or math.isinf(cost.rho)
+        if self._rho_left == 0 or cost is None or beyond or release.times != 1:
+            raise BudgetExceeded(f"{release!r} is not in the plan; nothing was answered")
+        return cost.rho
+
+    def record(self, answer: Answer) -> None:
+        same = self._answers and self._answers[-1] == answer
+        self._answers.append(self._answers[-1] if same else answer)  # many equal ones take little room
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        return tuple(self._answers)
+
+    @property
+    def charged(self) -> int:
+        """How many answers were paid for, given or not."""
+        return self._charged

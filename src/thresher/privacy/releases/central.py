@@ -1,0 +1,380 @@
+"""Answers of a curator who holds all rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from thresher.privacy import questions
+from thresher.privacy.accounting import ORDERS, Cost, choice_epsilon, gaussian_mu
+from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.questions import Question
+from thresher.privacy.releases.base import GaussianRelease, Release, check_multiplier
+
+__all__ = [
+    "GaussianCategories",
+    "GaussianGradient",
+    "GaussianGram",
+    "GaussianLabels",
+    "GaussianMinimiser",
+    "GaussianMoments",
+    "GaussianRestrictedGradient",
+    "GumbelQuantile",
+    "GumbelSelection",
+    "GumbelStep",
+    "GumbelVertex",
+    "GumbelVotes",
+    "L2LaplaceMinimiser",
+    "LaplaceVertex",
+    "PerturbedMinimiser",
+    "PrintedLabels",
+]
+
+
+TOLERANCE_FACTOR = 10.0
+"""sd_per_tolerance over sd_per_sensitivity: where the search stopped costs 1 % of what the tilt costs."""
+
+
+@dataclass(frozen=True)
+class GaussianGradient(GaussianRelease):
+    """The noisy mean gradient (1/n) sum_i g_i + noise over all coordinates, with ||g_i||_2 <= clip.
+
+    Delta_2 = contributions(adjacency) * clip / n.
+    """
+
+    question: ClassVar[Question] = questions.Gradient()
+
+
+@dataclass(frozen=True)
+class GaussianRestrictedGradient(GaussianRelease):
+    """The noisy mean gradient on an already public set of coordinates A, with ||g_i,A||_2 <= clip.
+
+    Columns are measured in the problem's units, in which every bound is 1. Delta_2 = contributions(adjacency) * clip /
+    n, whatever the other coordinates of a row hold.
+    """
+
+    question: ClassVar[Question] = questions.RestrictedGradient()
+
+
+@dataclass(frozen=True)
+class GaussianMoments(GaussianRelease):
+    """The noisy second moments (1/n) sum_i (x_ij / K_j)^2 of an already public set of columns, |x_ij| <= K_j.
+
+    A row's vector of squares minus 1/2 has l2 norm at most clip = sqrt(columns)/2, so Delta_2 =
+    contributions(adjacency) * clip / n.
+    """
+
+    question: ClassVar[Question] = questions.Moments()
+
+
+@dataclass(frozen=True)
+class GaussianGram(GaussianRelease):
+    """The noisy Gram matrix (1/n) sum_i x_i x_i' of an already public set of columns, in the problem's units.
+
+    Rows are scaled to ||x_i||_2^2 <= clip. Two such terms have no negative inner product, so in the Frobenius norm
+    Delta_2 = sqrt(contributions(adjacency)) * clip / n; the noise is isotropic in that norm.
+    """
+
+    question: ClassVar[Question] = questions.Gram()
+
+
+@dataclass(frozen=True)
+class GaussianMinimiser(GaussianRelease):
+    """argmin of (1/n) sum_i l_i(theta) + (ridge/2) ||theta||^2, plus noise, with ||grad l_i||_2 <= clip.
+
+    Delta_2 = contributions(adjacency) * clip / (n ridge) + 2 tolerance / ridge, where the vault certifies
+    ||gradient|| <= tolerance at the point it found (erratum E-7).
+    """
+
+    question: ClassVar[Question] = questions.Minimiser()
+
+
+@dataclass(frozen=True)
+class L2LaplaceMinimiser(Release):
+    """The minimiser as above plus a vector with density proportional to exp(-epsilon ||v||_2 / Delta_2).
+
+    Direction uniform, norm Gamma(dimension, Delta_2 / epsilon): pure epsilon-DP per use. (Erratum E-22: independent
+    Laplace coordinates of this scale would cost sqrt(dimension) times as much.)
+    """
+
+    epsilon: float
+    question: ClassVar[Question] = questions.Minimiser()
+    noise: ClassVar[str] = "l2-laplace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.epsilon < math.inf:
+            raise ValueError(f"epsilon={self.epsilon!r} of a pure release must be positive and finite")
+
+    @property
+    def multiplier(self) -> float:
+        return 1 / self.epsilon
+
+    def coordinate_sd(self, dimension: int) -> float:
+        return self.multiplier * math.sqrt(dimension + 1)  # E ||v||^2 = dimension (dimension + 1) scale^2
+
+    def cost(self) -> Cost:
+        return Cost.pure_dp(self.epsilon, self.times)
+
+
+@dataclass(frozen=True)
+class GaussianLabels(GaussianRelease):
+    """Noisy predictions F theta for the rows of a public matrix F, theta the certified minimiser as above.
+
+    Delta_2 = ||F||_2 times the sensitivity of theta, whatever the number of rows (DPSL-KT, Algorithm 1, made sound).
+    """
+
+    question: ClassVar[Question] = questions.Labels()
+
+
+@dataclass(frozen=True)
+class PerturbedMinimiser(Release):
+    """Objective perturbation: argmin of (1/n) sum_i l_i + (ridge/2) ||theta||^2 + b'theta, b ~ N(0, (sd_per_sensitivity
+    * Delta_2)^2 I), with gradients of each l_i along a fixed row x_i and of l2 norm at most clip.
+
+    Delta_2 = contributions(adjacency) * clip / n. The vault enforces curvature * ||x_i||^2 / (n ridge) <=
+    ``curvature_ratio`` = k. Then the privacy loss is at most log(1 + k) + mu^2/2 + mu |Z| with Z ~ N(0, 1) and mu = 1 /
+    sd_per_sensitivity (docs/guarantees.md; the |Z| and not Z, because the shift depends on b), so at order a the Renyi
+    divergence is at most log(1 + k) + a mu^2/2 + log(2 Phi((a-1) mu)) / (a-1).
+
+    A minimiser is only found up to a certified distance; Gaussian noise of ``sd_per_tolerance`` times twice that
+    distance hides where in that ball it was found, at a further a / (2 sd_per_tolerance^2).
+    """
+
+    sd_per_sensitivity: float
+    curvature_ratio: float
+    sd_per_tolerance: float
+    question: ClassVar[Question] = questions.TiltedMinimiser()
+    noise: ClassVar[str] = "gaussian in the objective"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier("sd_per_sensitivity", self.sd_per_sensitivity)
+        check_multiplier("curvature_ratio", self.curvature_ratio)
+        check_multiplier("sd_per_tolerance", self.sd_per_tolerance)
+
+    @property
+    def multiplier(self) -> float:
+        return self.sd_per_sensitivity
+
+    def cost(self) -> Cost:
+        if self.sd_per_sensitivity == 0 or self.sd_per_tolerance == 0:
+            return Cost.unbounded()
+        mu, beyond = 1 / self.sd_per_sensitivity, ORDERS - 1
+        rdp = math.log1p(self.curvature_ratio) + ORDERS * mu * mu / 2
+        rdp += (math.log(2) + log_ndtr(beyond * mu)) / beyond
+        rdp += ORDERS / (2 * self.sd_per_tolerance**2)
+        return Cost.renyi(self.times * rdp)
+
+
+@dataclass(frozen=True)
+class _Gumbel(Release):
+    """Chooses by the exponential mechanism: Gumbel(scale_per_sensitivity * Delta) on every score, the largest win.
+
+    Delta bounds how far one score moves between neighbours. Every pick is the exponential mechanism with epsilon = 2 /
+    scale_per_sensitivity: epsilon-DP and of epsilon-bounded range, hence epsilon^2/8-zCDP (Cesar and Rogers 2021;
+    erratum E-16). The k largest at once are k picks one after the other (Durfee and Rogers 2019).
+    """
+
+    scale_per_sensitivity: float
+    noise: ClassVar[str] = "gumbel"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier("scale_per_sensitivity", self.scale_per_sensitivity)
+
+    @classmethod
+    def for_rho(cls, rho: float, times: int = 1) -> Self:
+        """``times`` choices that together cost ``rho`` in zCDP."""
+        return cls(times=times, scale_per_sensitivity=math.sqrt(times / (2 * rho)))
+
+    @property
+    def multiplier(self) -> float:
+        return self.scale_per_sensitivity
+
+    @property
+    def uses(self) -> int:
+        """Exponential mechanisms in all."""
+        return self.times
+
+    def cost(self) -> Cost:
+        if self.scale_per_sensitivity == 0:
+            return Cost.unbounded()
+        return Cost.bounded_range(choice_epsilon(self.scale_per_sensitivity), self.uses)
+
+
+@dataclass(frozen=True)
+class _GumbelTop(_Gumbel):
+    """The ``picks`` largest at once."""
+
+    picks: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not is_whole(self.picks) or self.picks < 1:
+            raise ValueError(f"picks={self.picks!r} must be a whole number of at least 1")
+        object.__setattr__(self, "picks", int(self.picks))
+
+    @classmethod
+    def for_rho(cls, rho: float, times: int = 1, picks: int = 1) -> Self:
+        """``times`` choices of ``picks`` each that together cost ``rho`` in zCDP."""
+        return cls(times=times, scale_per_sensitivity=math.sqrt(times * picks / (2 * rho)), picks=picks)
+
+    @property
+    def uses(self) -> int:
+        return self.times * self.picks
+
+
+@dataclass(frozen=True)
+class GumbelSelection(_GumbelTop):
+    """The columns with the largest |offset_j - g_j / K_j|, g the mean gradient with residuals clipped to [-clip, clip].
+
+    Delta = contributions(adjacency) * clip / n, since |x_ij| <= K_j.
+    """
+
+    question: ClassVar[Question] = questions.Selection()
+
+
+@dataclass(frozen=True)
+class GumbelVotes(_GumbelTop):
+    """The columns with most votes, where each of many random blocks of rows votes at most once for a column.
+
+    A row is in one block, so a count moves by at most 1 between neighbours, for either adjacency: Delta = 1.
+    """
+
+    question: ClassVar[Question] = questions.Votes()
+
+
+@dataclass(frozen=True)
+class GumbelQuantile(_Gumbel):
+    """The public level with the largest score: minus the distance of the rank q n from the ranks between the counts
+    #{i : v_i <= level} of the level before and of this one, v_i a number computed from row i.
+
+    Either count moves by at most 1 between neighbours, for either adjacency, and so does the distance: Delta = 1.
+    """
+
+    question: ClassVar[Question] = questions.Quantile()
+
+
+@dataclass(frozen=True)
+class GumbelVertex(_Gumbel):
+    """The vertex v of a public polytope with the largest -<v, g>, g the mean gradient, |<v, g_i>| <= clip for each row.
+
+    Delta = contributions(adjacency) * clip / n (private Frank-Wolfe, Algorithm 2 with Gumbel noise; erratum E-16).
+    """
+
+    question: ClassVar[Question] = questions.Vertex()
+
+
+@dataclass(frozen=True)
+class GumbelStep(_Gumbel):
+    """Of several public points on a line, the one with the least mean loss, each row's loss clipped to [0, clip].
+
+    Delta = clip / n for either adjacency: a loss that comes, goes or changes moves the sum by at most clip.
+    """
+
+    question: ClassVar[Question] = questions.StepLength()
+
+
+@dataclass(frozen=True)
+class LaplaceVertex(Release):
+    """The vertex as above, chosen with Laplace(scale_per_sensitivity * Delta) on every score.
+
+    Report-noisy-max on general scores: 2 / scale_per_sensitivity in pure DP per choice (erratum E-15); the
+    bounded-range price of Gumbel noise does not hold for it.
+    """
+
+    scale_per_sensitivity: float
+    question: ClassVar[Question] = questions.Vertex()
+    noise: ClassVar[str] = "laplace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier("scale_per_sensitivity", self.scale_per_sensitivity)
+
+    @property
+    def multiplier(self) -> float:
+        return self.scale_per_sensitivity
+
+    def cost(self) -> Cost:
+        if self.scale_per_sensitivity == 0:
+            return Cost.unbounded()
+        return Cost.pure_dp(choice_epsilon(self.scale_per_sensitivity), self.times)
+
+
+@dataclass(frozen=True)
+class GaussianCategories(Release):
+    """The texts of a column whose number of rows plus N(0, sd^2) is at least 1 + clearance * sd, the largest first.
+
+    Noise is added to the counts of texts that are there and to no others, since nobody knows the others. A row holds at
+    most one text of a column, so counts have Delta_2 = sqrt(contributions(adjacency)); sd = sd_per_sensitivity *
+    Delta_2.
+
+    Proof, of one use. A text that only one of two neighbours has is held there by the one row in which they differ. So
+    each neighbour has at most one such text, with a count of 1, and publishes it with chance l = Q(clearance) = P[N(0,
+    1) >= clearance], independently of all others; with a higher threshold, with less. Its law is (1 - l) times the law
+    given that the text is not published, plus l times another; a law without such a text is (1 - l) times itself plus l
+    times itself. The first parts are about texts that both have: their counts with noise are a Gaussian release, of
+    which what is published, in its order, is a function. That is what ``Cost.lost`` means, and it holds whatever was
+    answered before, so l adds up over uses. QED
+    """
+
+    sd_per_sensitivity: float
+    clearance: float
+    question: ClassVar[Question] = questions.Categories()
+    noise: ClassVar[str] = "thresholded gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier("sd_per_sensitivity", self.sd_per_sensitivity)
+        check_multiplier("clearance", self.clearance)
+
+    @classmethod
+    def calibrated(cls, budget: Budget, times: int) -> Self:
+        """``times`` uses that together take the budget, half of its delta for texts that one row holds."""
+        lost = budget.delta / 2
+        mu = gaussian_mu(budget.epsilon, budget.delta - lost)
+        clearance = -float(ndtri(lost / times)) * (1 + 1e-12)  # a little inside the budget
+        return cls(times, math.sqrt(times) / mu, clearance)
+
+    @property
+    def multiplier(self) -> float:
+        return self.sd_per_sensitivity
+
+    def threshold(self, sensitivity: float) -> float:
+        """A little above 1 + clearance * sd: exact noise is wider than sd by some steps of its grid, which is sd / 2^28
+        at most, and a count and its noise are rounded to the grid."""
+        sd, steps = self.multiplier * sensitivity, 2.0**-26
+        return 1 + self.clearance * sd * (1 + steps * (1 + self.multiplier)) + steps * sd
+
+    def cost(self) -> Cost:
+        if self.sd_per_sensitivity == 0:
+            return Cost.unbounded()
+        mu = 1 / self.sd_per_sensitivity
+        return replace(Cost.gaussian(self.times * mu * mu), lost=self.times * float(ndtr(-self.clearance)))
+
+
+@dataclass(frozen=True)
+class PrintedLabels(Release):
+    """Predictions of an l0-constrained teacher for public rows, plus N(0, sd^2): DPSL-KT as printed.
+
+    The teacher is not stable (erratum E-5), so this has no price and only a printed plan can hold it.
+    """
+
+    sd: float
+    question: ClassVar[Question] = questions.LabelsAsPrinted()
+    noise: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier("sd", self.sd)
+
+    @property
+    def multiplier(self) -> float:
+        return 0.0  # there is no sensitivity it could be relative to
+
+    def cost(self) -> Cost:
+        return Cost.unbounded()

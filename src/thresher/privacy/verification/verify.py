@@ -1,0 +1,200 @@
+"""Whether a certificate holds: its cost recomputed from the listed releases, and nothing in it that denies the rest."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from thresher.privacy.accounting import Cost
+from thresher.privacy.grades import REAL_NOISE, is_exact
+from thresher.privacy.releases import RandomTrials, Release, SampledRelease, ZCDPFilter, release_from_dict
+from thresher.privacy.verification.answers import problems_of_answers
+from thresher.privacy.verification.bounds import problems_of_bounds, problems_of_clips
+from thresher.privacy.verification.fields import problems_of_fields
+from thresher.privacy.verification.recipes import RECIPES, problems_of_recipe
+from thresher.privacy.verification.statements import problems_of_statements
+from thresher.privacy.verification.sums import parts_of, problems_of_sum
+
+if TYPE_CHECKING:
+    from thresher.privacy.certificate import Certificate
+
+__all__ = ["Verification", "verified"]
+
+NOTHING = "nothing"
+COMPOSED = 1e-4  # relative: prices are written with six digits
+
+Listed = tuple[Release, Mapping[str, Any]]
+"""A release as it was, and how it is listed."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of ``Certificate.verify``; true if nothing contradicts what the certificate claims."""
+
+    ok: bool
+    epsilon: float
+    method: str
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What is no contradiction, but should be known."""
+
+    @property
+    def readable(self) -> bool:
+        """Whether its fields are what they must be, so that there was something to recompute."""
+        return self.method != NOTHING
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+def verified(certificate: Certificate) -> Verification:
+    try:
+        return _recomputed(certificate)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        return Verification(False, math.inf, NOTHING, (f"the certificate is malformed: {error!r}",))
+
+
+def _recomputed(certificate: Certificate) -> Verification:
+    problems = problems_of_fields(certificate)
+    if problems:
+        return Verification(False, math.inf, NOTHING, tuple(problems))
+    if certificate.is_old and certificate.model is not None:
+        problems.append("it has the hash of a model, which its format does not know")
+    if not certificate.releases:
+        problems.append("no release is listed, yet a model was released")
+    if "parts" in certificate.settings:
+        problems += problems_of_sum(certificate)
+    total, warnings = Cost(), list[str]()
+    for at, part in enumerate(parts_of(certificate)):
+        listed = [(release_from_dict(entry["release"]), entry) for entry in part.releases]
+        cost = sum((release.cost() for release, entry in listed if entry.get("within") is None), Cost())
+        found = _problems_of_fit(part, listed)
+        if part is not certificate and not certificate.is_old:  # the first format's parts stated too little
+            found += _problems_of_price(part, cost.epsilon(part.delta)[0])
+        if part is certificate or not certificate.is_old:
+            found += problems_of_statements(part, [release for release, _ in listed])
+        of = f"part {at} ({part.algorithm}): " if part is not certificate else ""
+        problems += [of + problem for problem in found]
+        warnings += [of + warning for warning in _warnings(part, listed)]
+        total += cost
+    epsilon, method = total.epsilon(certificate.delta)
+    problems += _problems_of_price(certificate, epsilon)
+    return Verification(not problems, epsilon, method, tuple(problems), tuple(warnings))
+
+
+def _warnings(fit: Certificate, listed: list[Listed]) -> Iterator[str]:
+    """What a reader should know of a fit's certificate, though nothing denies it."""
+    if fit.epsilon is not None and fit.delta >= 1 / fit.n_samples:
+        yield (
+            f"delta={fit.delta:g} is not below 1/n={1 / fit.n_samples:g}: it allows publishing some {fit.counted} in "
+            "the clear"
+        )
+    if fit.model is None:
+        yield "it has no hash of a model, so nothing binds it to the one that it comes with"
+    if fit.algorithm not in RECIPES:
+        yield f"algorithm {fit.algorithm!r} is not thresher's own: what it should release is not known"
+    exact = is_exact(fit.randomness, [release for release, _ in listed])
+    if fit.is_old and fit.claimed_epsilon is not None and not exact:
+        yield f"it is of an earlier version, which did not say what is assumed: {REAL_NOISE}"
+
+
+def _problems_of_price(certificate: Certificate, epsilon: float) -> list[str]:
+    """What is stated as a number, and in words: no less than the releases cost, and one like the other."""
+    if certificate.epsilon is not None and not epsilon <= certificate.epsilon:
+        return [f"the listed releases cost epsilon={epsilon:.6g}, more than the stated {certificate.epsilon:.6g}"]
+    if certificate.is_old:  # of a sum it told the delta of what was spent, not of what was stated
+        return []
+    told = re.match(r"epsilon=(\S+) at delta=(\S+) by ", certificate.composition)
+    most = math.inf if certificate.epsilon is None else certificate.epsilon * (1 + COMPOSED)
+    try:
+        if told and told[2] == f"{certificate.delta:.6g}" and epsilon * (1 - COMPOSED) <= float(told[1]) <= most:
+            return []
+    except ValueError:
+        pass
+    return [
+        f"composition {certificate.composition[:80]!r} is not what the releases cost at delta={certificate.delta:g}"
+    ]
+
+
+# -- one fit --------------------------------------------------------------------------------------------------------
+
+
+def _problems_of_fit(fit: Certificate, listed: list[Listed]) -> list[str]:
+    problems = problems_of_bounds(fit)
+    for release, entry in listed:
+        if "part" in entry:
+            problems.append(f"{release!r} is listed for part {entry['part']} of a certificate that has none")
+        if (entry["question"], entry["noise"]) != (release.question.name, release.noise):
+            problems.append(f"{release!r} is listed as a {entry['question']} with {entry['noise']} noise")
+        problems += problems_of_answers(release, entry["answers"], _maker_of(fit, entry))
+    problems += _problems_of_filter(listed)
+    problems += _problems_of_trials(listed, fit)
+    if problems or not listed:
+        return problems  # what follows takes the settings and bounds at their word
+    paid = [release for release, entry in listed if entry.get("within") is None]
+    problems += problems_of_recipe(fit.algorithm, fit.settings, fit.n_features, paid)
+    made = [each for each in listed if _is_tried(fit, each[1])] or listed
+    maker = _maker_of(fit, made[0][1])
+    if maker is not fit:  # what the filter of a trial let pass is the filter's
+        tried = [release for release, entry in made if entry["within"] == "trials"]
+        problems += problems_of_recipe(maker.algorithm, maker.settings, fit.n_features, tried)
+    return problems or problems_of_clips(maker, [(release, entry["answers"]) for release, entry in made])
+
+
+def _is_tried(fit: Certificate, entry: Mapping[str, Any]) -> bool:
+    """Whether it is an answer of the trial that a search tells of."""
+    return "trial" in fit.settings and entry.get("within") is not None and entry["question"] != "score"
+
+
+def _maker_of(fit: Certificate, entry: Mapping[str, Any]) -> Certificate:
+    """The fit, or the trial of a search with the rows it was made on."""
+    if entry.get("within") is None or "trial" not in fit.settings:
+        return fit
+    trial = fit.settings["trial"]
+    rows = fit.settings["score_rows" if entry["question"] == "score" else "fit_rows"]
+    return replace(fit, algorithm=trial["algorithm"], settings=trial["settings"], n_samples=rows)
+
+
+def _problems_of_filter(listed: list[Listed]) -> list[str]:
+    """A cap that was crossed: the zCDP that the filter let pass must not exceed the filter's."""
+    # a filter within a filter would be paid for by itself
+    own = [(release, entry.get("within") == "filter") for release, entry in listed]
+    cap = math.fsum(release.rho for release, within in own if isinstance(release, ZCDPFilter) and not within)
+    costs = [release.cost() for release, within in own if within]
+    # batches have no zCDP, and a filter pays for no events of a small chance
+    passed = math.fsum(math.inf if cost.sampled or cost.lost > 0 else cost.rho for cost in costs)
+    return [] if passed <= cap else [f"releases of zCDP {passed:.6g} are listed within a filter of {cap:.6g}"]
+
+
+def _problems_of_trials(listed: list[Listed], fit: Certificate) -> list[str]:
+    """What is listed within trials must be what one of them makes, and these must be as the settings say.
+
+    Only "filter" and "trials" pay for what is within them."""
+    within = [(release, entry.get("within")) for release, entry in listed]
+    problems = [f"{release!r} is listed within {w!r}" for release, w in within if w not in (None, "filter", "trials")]
+    if not any(w == "trials" or isinstance(release, RandomTrials) for release, w in within):
+        return problems
+    searches = [release for release, w in within if isinstance(release, RandomTrials) and w is None]
+    made = _counted(release for release, w in within if w == "trials")
+    if len(searches) != 1 or made not in [_counted((*each, searches[0].score)) for each in searches[0].fits]:
+        return [*problems, "what is listed within trials is not what one of them releases"]
+    (search,) = searches
+    told = {name: fit.settings[name] for name in ("trials", "fit_rows", "score_rows")}
+    if told != {name: getattr(search, name) for name in told} or search.fit_rows + search.score_rows != fit.n_samples:
+        problems.append("the trials are not those that the settings and the number of rows tell of")
+    sampled = (release for release in search.parts if isinstance(release, SampledRelease))
+    if any(release.adjacency != fit.adjacency for release in sampled):
+        problems.append("a trial is priced for other neighbours than the certificate's")
+    return problems
+
+
+def _counted(releases: Iterable[Release]) -> Counter[Release]:
+    """How often each is used, however they are listed."""
+    counts = Counter[Release]()
+    for release in releases:
+        counts[replace(release, times=1)] += release.times
+    return counts

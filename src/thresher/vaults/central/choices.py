@@ -1,0 +1,118 @@
+"""Questions whose answer is a choice among public candidates, made by the exponential mechanism."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.privacy.releases import Release
+from thresher.privacy.sensitivity import ROUND_OFF
+from thresher.vaults.central.rows import Rows, margins_of
+
+__all__ = ["Choices"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+class Choices(Rows):
+    """The candidates with the largest noisy scores."""
+
+    def selection(
+        self, theta: Floats, release: Release, clip: float, offset: Floats | None = None,
+        excluded: Indices | None = None,
+    ) -> Indices:  # fmt: skip
+        """The columns, intercept apart, with the largest |offset_j - g_j/K_j|, residuals clipped to [-clip, clip]."""
+        clip, d = float(clip), self.problem.d
+        excluded = np.unique(np.empty(0, dtype=np.intp) if excluded is None else excluded)
+        self._check_support(excluded)
+        excluded = excluded[excluded < d]  # the intercept is no candidate anyway
+        picks = getattr(release, "picks", 1)  # a release without picks pays for no selection, and is refused below
+        if picks > d - len(excluded):
+            raise ValueError(f"picks={picks} of only {d - len(excluded)} columns; ask for fewer")
+        engine = self._charge("selection", release, clip, theta)
+        scores = -self._mean_gradient(engine, self._margins(engine, theta), clip)[:d] / self.problem.entry_bounds[:d]
+        if offset is not None:
+            scores += offset
+        scores = np.abs(scores)
+        scores[excluded] = -np.inf
+        # a coordinate's round-off, as in _round_off, and that of the division and the offset
+        error = self._round_off(clip) + 4 * ROUND_OFF * (0.0 if offset is None else float(np.max(np.abs(offset))))
+        return self._chosen(scores, picks, release, clip, self._sensitivity(release, clip), error)
+
+    def step_length(self, theta: Floats, direction: Floats, lengths: Floats, release: Release, clip: float) -> int:
+        """Which of ``lengths`` has the least loss and penalty at theta - length * direction, losses in [0, clip]."""
+        clip, problem = float(clip), self.problem
+        self._check_question(release, clip, direction)
+        engine = self._charge("step length", release, clip, theta)
+        start, slope = self._margins(engine, theta), margins_of(engine, problem.by_column(direction))
+        scores, largest = np.empty(len(lengths)), 0.0
+        for at, length in enumerate(lengths):
+            with np.errstate(over="ignore", invalid="ignore"):
+                margins = start - length * slope
+            penalty = problem.penalty.value((theta - length * direction)[: problem.width])
+            scores[at] = -self._counted(self._clipped_losses(margins, clip)).sum() / problem.n - penalty
+            largest = max(largest, penalty)
+        # a public bound, not how many rows there are: the scale that follows from it is told in the certificate
+        error = self._round_off(clip) + 4 * ROUND_OFF * (self._most_present / problem.n * clip + largest)
+        (chosen,) = self._chosen(scores, 1, release, clip, self._sensitivity(release, clip), error)
+        return int(chosen)
+
+    def _clipped_losses(self, margins: Floats, clip: float) -> Floats:
+        """Each row's loss, in [0, clip]; one that overflowed is at the clip."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            losses = self.problem.loss.value(margins, self._targets)
+        return np.clip(np.nan_to_num(losses, nan=clip, posinf=clip), 0.0, clip)
+
+    def quantile(
+        self, of: Literal["residuals", "gradient norms", "row norms", "targets"], q: float, levels: Floats,
+        theta: Floats, release: Release, support: Indices | None = None,
+    ) -> float:  # fmt: skip
+        """The public level that about ``q`` n rows do not exceed, by |r_i|, |r_i| ||x_i||_2, ||x_i||_2 or y_i.
+
+        A person's rows count as one together: each moves a rank by its share.
+
+        Norms are those of the columns in ``support`` in the problem's units, or of the whole row.
+        """
+        if support is not None:
+            self._check_support(support)
+        engine = self._charge("quantile", release, 1.0, theta)
+        if of == "targets":
+            return self._level(self._targets, q, levels, release)
+        if of == "residuals":
+            return self._level(np.abs(self._residuals(self._margins(engine, theta))), q, levels, release)
+        norms = self._norms() if support is None else self._restricted(engine, support).norms
+        if of == "row norms":
+            return self._level(norms, q, levels, release)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinity times 0 counts as above every level
+            norms = norms * np.abs(self._residuals(self._margins(engine, theta)))
+        return self._level(norms, q, levels, release)
+
+    def column_quantile(self, column: int, q: float, levels: Floats, release: Release) -> float:
+        """The public level that about ``q`` n entries of a column, over its bound K_j, do not exceed."""
+        self._check_support(np.array([column]))
+        engine = self._charge("quantile", release, 1.0, self.problem.origin())
+        entries = engine.columns(np.array([column])).product(np.ones(1)) / self.problem.entry_bounds[column]
+        return self._level(entries, q, levels, release)
+
+    def _level(self, values: Floats, q: float, levels: Floats, release: Release) -> float:
+        levels = np.sort(levels)
+        upto = self._ranks(values, levels)
+        before = np.concatenate([[0], upto[:-1]])
+        # how far the rank q n lies outside (before, upto]: zero for the level whose cell holds the quantile, even where
+        # many rows have the same value and no level splits them
+        scores = -np.maximum(np.maximum(q * self.problem.n - upto, before - q * self.problem.n), 0.0)
+        error = 4 * ROUND_OFF * self._most_present
+        if self._shares is not None:  # sums of fractions are rounded, numbers of rows are not
+            error += self._round_off(1.0) * self.problem.n
+        (at,) = self._chosen(scores, 1, release, 1.0, self._sensitivity(release, 1.0), error)
+        return float(levels[at])
+
+    def _ranks(self, values: Floats, levels: Floats) -> NDArray[Any]:
+        """How many rows, or parts of people, do not exceed each level; what is not a number exceeds all."""
+        if self._shares is None:
+            return np.searchsorted(np.sort(values), levels, side="right")
+        first = np.searchsorted(levels, values)  # the first level that a value does not exceed
+        return self._shares.counted(first, len(levels))

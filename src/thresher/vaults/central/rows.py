@@ -1,0 +1,233 @@
+"""The rows behind a central vault: how they are clipped as they enter, paid for, noised, and dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.data.dask.collections import applied
+from thresher.privacy.plan import Plan
+from thresher.privacy.questions import CertifiedSearch
+from thresher.privacy.releases import Release
+from thresher.privacy.sensitivity import most_present, norm_error, round_off
+from thresher.vaults.central.shares import Shares
+from thresher.vaults.clipping import clip_rows, clip_targets, residual_limits
+from thresher.vaults.engines import Engine, engine_for
+from thresher.vaults.kernels.rows import sum_of_outputs
+from thresher.vaults.randomness import NoiseSource
+from thresher.vaults.vault import Vault, nobody
+
+__all__ = ["Rows", "clip_residuals", "margins_of"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+class Restricted(NamedTuple):
+    """Some columns of the rows, over their units."""
+
+    engine: Engine
+    units: Floats
+    norms: Floats  # of the rows, on these columns
+
+
+class Rows(Vault):
+    """Clipped rows and targets, the meter, the noise; questions are added by the classes that inherit from it.
+
+    ``owners`` says whose each row is, where the unit of privacy is a person.
+    """
+
+    _shares: Shares | None = None  # every row counts 1
+
+    def __init__(
+        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody,
+        owners: Indices | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(plan, noise, watch)
+        if (owners is None) != (self.problem.unit == "row"):
+            raise ValueError(
+                f"owners must be given where the unit is a person, and only there; it is {plan.problem.unit!r}"
+            )
+        self._views: list[Self] = []
+        rows, targets = self._clipped(X, np.asarray(y, dtype=np.float64))
+        self._engine: Engine | None = engine_for(rows, self.problem.intercept_column)
+        self._targets = targets - self.problem.target_centre
+        if owners is not None:
+            self._shares = Shares(owners, noise)
+        self._memory: dict[str, tuple[Any, Any]] = {}
+
+    def one_against_rest(self, output: int, plan: Plan) -> Self:
+        """The same rows with "is it class ``output``" for a target, answering ``plan`` on this vault's meter."""
+        self._open()
+        one = self.problem.of_one_output()  # of other facts, sensitivities would be understated
+        if (plan.problem, plan.budget.adjacency) != (one, self._plan.budget.adjacency):
+            raise ValueError("plan is for other public facts than this vault's; plan for one output of its problem")
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view._plan, view._views, view._memory = plan, [], {}
+        view._targets = self._targets[:, output].copy()
+        self._views.append(view)
+        return view
+
+    # -- closing ------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Drop the rows. The answers stay."""
+        for view in self._views:
+            view.close()
+        self._engine = None
+        self._targets = np.empty(0)
+        self._shares = None
+        self._memory.clear()
+
+    # -- for the questions --------------------------------------------------------------------------------------
+
+    def _charge(self, question: str, release: Release, clip: float, theta: Floats | None) -> Engine:
+        """Refuse what cannot be answered, then pay; only after this may a row be touched."""
+        engine = self._open()
+        self._check_question(release, clip, theta)
+        if self.problem.unit == "person" and release.question.of_rows_only:
+            raise ValueError(f"a {question} is for people with one row each; ask another question")
+        if self.problem.outputs > 1 and not release.question.of_several_outputs:
+            raise ValueError(f"a {question} is answered for one output at a time; ask one_against_rest(k) instead")
+        self._meter.charge(release, question)
+        return engine
+
+    def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
+        """Rows and targets as the public bounds let them in."""
+        return applied(clip_rows, X, self.problem.bounds), clip_targets(y, self.problem.bounds)
+
+    @property
+    def _present(self) -> int:
+        """How many rows, or people, there are; n is what is public about that."""
+        return len(self._targets) if self._shares is None else self._shares.people
+
+    def _counted(self, values: Floats) -> Floats:
+        """The same array, each row's value times what the row counts; all of it is 1 where rows are the unit."""
+        return values if self._shares is None else self._shares.times(values)
+
+    def _limits(self, clip: float) -> Floats:
+        """Those of whole rows."""
+        return self._known("limits", clip, lambda: self._limits_of(self._norms(), clip))  # type: ignore[no-any-return]
+
+    def _norms(self) -> Floats:
+        """||x_i||_2 of whole rows."""
+        return self._known("norms", None, self._open().row_norms)  # type: ignore[no-any-return]
+
+    def _limits_of(self, norms: Floats, clip: float) -> Floats:
+        """The residuals, or factors, that keep rows of these norms within l2 norm ``clip``."""
+        return residual_limits(norms, clip)
+
+    def _open(self) -> Engine:
+        if self._engine is None:
+            raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
+        return self._engine
+
+    def _check_support(self, support: Indices) -> None:
+        if not np.all((support >= 0) & (support < self.problem.dimension)):
+            raise ValueError(f"support={support!r} must hold coordinates from 0 to {self.problem.dimension - 1}")
+
+    def _restricted(self, engine: Engine, support: Indices) -> Restricted:
+        """The columns in ``support`` over their units."""
+
+        def compute() -> Restricted:
+            units = self.problem.units[support]
+            columns = engine.columns(support, 1 / units)
+            return Restricted(columns, units, columns.row_norms())
+
+        return self._known("columns", support, compute)  # type: ignore[no-any-return]
+
+    def _margins(self, engine: Engine, theta: Floats) -> Floats:
+        """X theta of all rows."""
+        return self._known("margins", theta, lambda: margins_of(engine, self.problem.by_column(theta)))  # type: ignore[no-any-return]
+
+    def _known(self, what: str, key: Any, compute: Callable[[], Any]) -> Any:
+        """What was computed for this key the last time: several questions in a row are about one theta, or support."""
+        known = self._memory.get(what)
+        if known is None or not _same(known[0], key):
+            known = self._memory[what] = key.copy() if isinstance(key, np.ndarray) else key, compute()
+        return known[1]
+
+    def _residuals(self, margins: Floats, rows: Indices | slice = slice(None)) -> Floats:
+        """The loss's slope in the margins, which are those of ``rows``."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            residuals = self.problem.loss.residual(margins, self._targets[rows])
+        # a margin that overflowed to inf - inf says nothing; it must not become a NaN in everybody's answer
+        residuals[np.isnan(residuals)] = 0.0
+        return residuals
+
+    def _clipped_residuals(self, limits: Floats | float) -> Callable[[Floats], Floats]:
+        """Residuals, as a function of the margins, of which none or no row's norm exceeds its limit, as they count."""
+        return lambda margins: self._counted(clip_residuals(self._residuals(margins), limits))
+
+    def _mean_gradient(self, engine: Engine, margins: Floats, limits: Floats | float) -> Floats:
+        residuals = self._clipped_residuals(limits)(margins)
+        residuals /= self.problem.n
+        return engine.transposed_product(residuals)
+
+    def _sensitivity(self, release: Release, clip: float, search: CertifiedSearch | None = None) -> float:
+        return release.sensitivity(clip, self.problem.n, self._plan.budget.adjacency, search)
+
+    @property
+    def _most_present(self) -> int:
+        """A public bound on ``_present``."""
+        return most_present(self.problem.n, self._plan.budget.adjacency)
+
+    def _round_off(self, clip: float) -> float:
+        n = self.problem.n
+        return round_off(n, clip, self._most_present) + norm_error(self.problem.dimension, clip) / n
+
+    def _noised(self, value: Floats, release: Release, clip: float, sensitivity: float, error: float) -> Floats:
+        """The way out of every number: noise as planned, scaled by the sensitivity, and an entry in the record."""
+        answer, scale = self._added(value, release.noise, sensitivity, release.multiplier, error)
+        self._record(release, clip, sensitivity, scale)
+        return answer
+
+    def _added(
+        self, value: Floats, noise: str, sensitivity: float, multiplier: float, error: float = 0.0
+    ) -> tuple[Floats, float]:
+        """``value`` plus noise of the named law, and the noise's scale."""
+        if noise == "l2-laplace":
+            scale = multiplier * sensitivity
+            return value + self._noise.l2_laplace(scale, value.size), scale
+        return self._noise.gaussian(value, sensitivity, multiplier, error)
+
+    def _chosen(
+        self, scores: Floats, picks: int, release: Release, clip: float, sensitivity: float, error: float
+    ) -> Indices:
+        """The way out of every choice: the largest noisy scores, in order of position, and an entry in the record."""
+        chosen, scale = self._top(scores, picks, release.noise, sensitivity, release.multiplier, error)
+        self._record(release, clip, sensitivity, scale)
+        return chosen
+
+    def _top(
+        self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
+    ) -> tuple[Indices, float]:
+        """The positions of the largest scores plus noise of the named law, and the noise's scale."""
+        if noise == "laplace":
+            scale = multiplier * sensitivity if multiplier > 0 else 0.0
+            return np.array([np.argmax(scores + self._noise.laplace(scale, scores.size))]), scale
+        return self._noise.gumbel_top(scores, picks, sensitivity, multiplier, error)
+
+
+def _same(known: Any, key: Any) -> bool:
+    return np.array_equal(known, key) if isinstance(key, np.ndarray) else bool(known == key)
+
+
+def clip_residuals(residuals: Floats, limits: Floats | float) -> Floats:
+    """The same array, now with no residual, or no row's norm, above its limit."""
+    if residuals.ndim == 1:
+        return np.clip(residuals, -limits, limits, out=residuals)
+    # several outputs: a row's gradient is its residuals times x_i, so they are clipped together
+    sizes = np.sqrt(sum_of_outputs(np.square(residuals)))
+    residuals *= np.divide(limits, sizes, out=np.ones_like(sizes), where=sizes > limits)[:, None]
+    return residuals
+
+
+def margins_of(engine: Engine, theta: Floats) -> Floats:
+    """X theta; a product that overflows is infinite, which the clip of the residual takes care of."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return engine.product(theta)

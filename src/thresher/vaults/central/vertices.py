@@ -1,0 +1,97 @@
+"""The question of private Frank-Wolfe: the vertex of a public polytope that the loss falls towards most."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.privacy.releases import Release
+from thresher.privacy.sensitivity import ROUND_OFF
+from thresher.vaults.central.followers import Follower, can_follow
+from thresher.vaults.central.rows import Rows
+from thresher.vaults.engines import Engine
+from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.polytopes import L1Ball, Polytope, Simplex, is_measured_here
+
+__all__ = ["Vertices"]
+
+Floats = NDArray[np.float64]
+
+NOTHING = 1e-300  # a coefficient that changes no margin
+
+
+def nowhere_zero(theta: Floats) -> Floats:
+    """The same point for a product that reads every column: how many entries those of a support have is private."""
+    return np.where(theta == 0, NOTHING, theta)
+
+
+class Vertices(Rows):
+    """The vertex with the largest noisy score."""
+
+    def vertex(
+        self, at: Floats | Walk, release: Release, polytope: L1Ball | Simplex | Polytope, clip: float, *,
+        constant_work: bool = False,
+    ) -> int:  # fmt: skip
+        """The position of the vertex v with the largest -<v, g> + noise, residuals clipped to [-clip, clip].
+
+        A row adds r_i <v, x_i> / n to a score, with |r_i| <= clip and |<v, x_i>| <= reach: no more than clip * reach.
+        ``at`` is a point, or a walk over the polytope, which the vault follows at the cost of what each move touches
+        where it can. Its time then depends on the rows; with ``constant_work`` it does not, given their number and that
+        of their entries.
+        """
+        if not is_measured_here(polytope):
+            raise TypeError(
+                f"polytope={polytope!r} is no set of thresher.vaults.polytopes, so its reach cannot be trusted"
+            )
+        walk = at if isinstance(at, Walk) else None
+        if walk is not None and walk.polytope is not polytope:
+            raise ValueError("polytope is not the one the walk is over")
+        if walk is not None and walk.problem is not self.problem and walk.problem != self.problem:
+            raise ValueError("the walk is for other public facts than this vault's, so its steps cannot be priced")
+        clip = float(clip)
+        contribution = clip * self._known("reach", polytope, lambda: polytope.reach(self.problem))
+        engine = self._charge("vertex", release, contribution, None if isinstance(at, Walk) else at)
+        sensitivity = self._sensitivity(release, contribution)
+        follows = can_follow(engine, self.problem, self._noise, release, polytope, clip) and not constant_work
+        if walk is not None and follows:
+            index, scale = self._followed(engine, walk, release, clip, sensitivity)
+            self._record(release, contribution, sensitivity, scale)
+            return index
+        theta = at.theta if isinstance(at, Walk) else at
+        scores = self._scores(engine, nowhere_zero(theta) if constant_work else theta, polytope, clip)
+        error = self._score_error(contribution, polytope.terms)
+        (index,) = self._chosen(scores, 1, release, contribution, sensitivity, error)
+        return int(index)
+
+    def _followed(
+        self, engine: Engine, walk: Walk, release: Release, clip: float, sensitivity: float
+    ) -> tuple[int, float]:
+        """The position of the vertex and the scale of the noise, by following the walk."""
+        scale = self._noise.gumbel_scale(sensitivity, release.multiplier)
+
+        def start() -> Follower:
+            shares = None if self._shares is None else self._shares.of_rows
+            return Follower(engine, self._targets, self._clipped_residuals(clip), walk, clip, scale, shares)
+
+        follower: Follower = self._known("follower", (walk, clip, scale), start)
+        try:
+            return follower.draw(self._noise.uniform), scale
+        except BaseException:  # it may have stopped between two moves
+            del self._memory["follower"]
+            raise
+
+    def _scores(self, engine: Engine, theta: Floats, polytope: L1Ball | Simplex | Polytope, clip: float) -> Floats:
+        """-<v, g> of every vertex v."""
+        return -polytope.products(self._mean_gradient(engine, self._margins(engine, theta), clip), self.problem)
+
+    def _score_error(self, contribution: float, terms: int) -> float:
+        """A bound on a score's round-off: that of the mean gradient and that of a product with so many terms.
+
+        Both are relative to sum_j |v_j| |g_j|, of which a row adds at most its contribution, too.
+        """
+        if math.isinf(contribution):
+            return 0.0
+        product = 4 * terms * ROUND_OFF * (self._most_present / self.problem.n) * contribution
+        return self._round_off(contribution) + product
