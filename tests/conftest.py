@@ -43,9 +43,14 @@ def fresh_memory():
     return patch("thresher.ledger.repeats.MEMORY", Memory())
 
 
+def kinds_as_before():
+    """After it, models that a test or a page defines are forgotten: others may have the same name."""
+    return patch.dict("thresher.models.linear.KINDS")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    with repeatable_noise(item.config, item.nodeid), fresh_memory():
+    with repeatable_noise(item.config, item.nodeid), fresh_memory(), kinds_as_before():
         return (yield)
 
 

@@ -69,7 +69,7 @@ def test_the_fits_take_the_budget_and_not_more_however_many_columns_each_is_aske
 def test_the_certificate_tells_the_whole_budget_and_holds():
     made = estimate(frame(), "stay", epsilon=1.0, delta=1e-8)
     certificate = made.certificate
-    assert (certificate.epsilon, certificate.delta, certificate.grade) == (1.0, 1e-8, "conditional")
+    assert (certificate.epsilon, certificate.delta, certificate.grade) == (1.0, 1e-8, "proved")
     assert certificate.algorithm == "column-shares + private-scaler + categories"
     assert certificate.verify()
     assert certificate.second_opinion() < 1.1

@@ -221,7 +221,9 @@ def ranks(n: int = 40) -> Pair:
 
 
 ON_A_LEVEL = (0.8772690696433787, 0.9398359119710803)
-"""Its norm is the last number that does not exceed sqrt(2)/1.1. Over its largest entry and back, it is the next one."""
+"""Its norm by way of its largest entry is one unit in the last place longer than by its squares."""
+
+LEVEL = math.sqrt(ON_A_LEVEL[0] ** 2 + ON_A_LEVEL[1] ** 2)
 
 
 def on_a_level(n: int = 100) -> Pair:

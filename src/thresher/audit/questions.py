@@ -149,8 +149,9 @@ def _quantile(vault: CentralVault, release: Release) -> Any:
 
 
 def _norm_quantile(vault: CentralVault, release: Release) -> Any:
-    """Levels as pursuit has them."""
-    return vault.quantile("row norms", 0.9, math.sqrt(2) * 1.1 ** -np.arange(20.0), vault.problem.origin(), release)
+    """Levels as pursuit has them; one is the norm of the pair's rows to the last bit, however powers are rounded."""
+    levels = pairs.LEVEL * 1.1 ** -np.arange(-1.0, 19.0)
+    return vault.quantile("row norms", 0.9, levels, vault.problem.origin(), release)
 
 
 def _vertex(vault: CentralVault, release: Release) -> Any:
