@@ -23,6 +23,7 @@ from sets import two_classes
 from thresher import SparseClassifier
 from thresher.algorithms import DPIGHT
 from thresher.federated import FederatedSparseClassifier
+from thresher.models.estimator import adopt
 from thresher.privacy.releases import GaussianGradient
 from thresher.vaults import CentralVault
 from thresher.vaults.randomness import NoiseSource
@@ -53,7 +54,7 @@ def compare(data: RealSet, runs: int = RUNS, real_runs: int = REAL_RUNS) -> None
     def curated() -> Any:
         model: Any = SparseClassifier(**settings, algorithm="dp-ight")
         with CentralVault(X, (y == y.max()).astype(float), same_noise, NoiseSource()) as vault:
-            model._keep(DPIGHT().run(vault), same_noise)
+            adopt(model, same_noise, DPIGHT().run(vault), {})
         model.certificate_, model.n_features_in_ = None, X.shape[1]
         model.classes_ = np.unique(y)
         return model

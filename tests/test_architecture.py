@@ -117,7 +117,7 @@ def test_algorithms_touch_no_row_and_draw_no_noise(path):
     [
         ("vaults.engines", ("vaults",)),
         ("vaults.losses", ("vaults", "models", "local", "estimates", "audit")),
-        ("vaults.randomness", ("vaults", "models.fit", "local", "audit", "torch", "federated")),
+        ("vaults.randomness", ("vaults", "models.estimator", "local", "audit", "torch", "federated")),
         ("audit", ("audit", "cli")),
         ("torch", ("torch",)),
     ],

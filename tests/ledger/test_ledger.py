@@ -208,7 +208,7 @@ def test_a_fit_that_cannot_be_paid_opens_no_vault_and_keeps_the_old_model(ledger
     ledger.grant("people", 1.0, DELTA)
     model = model_of(ledger).fit(*rows)
     before = model.coef_
-    monkeypatch.setattr("thresher.models.fit.CentralVault", NeverOpened)
+    monkeypatch.setattr("thresher.models.estimator.CentralVault", NeverOpened)
     with pytest.raises(BudgetExceeded, match="Nothing was read or spent"):
         model.fit(*rows)
     assert model.coef_ is before

@@ -12,6 +12,7 @@ from thresher import Ledger, PrivacyWarning, SparseClassifier, SparseRegressor
 from thresher.federated import FederatedDenseClassifier, FederatedSparseClassifier
 from thresher.local.estimators import LocalSparseClassifier, LocalSparseRegressor
 from thresher.models.dense import DenseClassifier, DenseRegressor
+from thresher.models.estimator import design_of
 from thresher.models.files import load_model
 from thresher.report.model import model_page
 
@@ -45,6 +46,12 @@ def fitted(kind):
         return KINDS[kind]()
 
 
+def page_of(model):
+    certificate = model.certificate_
+    outputs = len(np.atleast_2d(model.coef_))
+    return model_page(model, design_of(model, certificate.n_samples, certificate.n_features, outputs).problem)
+
+
 def text_of(html):
     """What is to be read, without tags."""
     return " ".join(unescape(re.sub("<style.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL)).split())
@@ -53,7 +60,7 @@ def text_of(html):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_model_has_a_page_and_its_file_gives_the_same(kind, tmp_path):
     model = fitted(kind)
-    page = model_page(model)
+    page = page_of(model)
     assert not re.search(r'(src|href)="(?!#)', page)
     assert "<script" not in page
     words = text_of(page)
@@ -72,17 +79,17 @@ def test_every_kind_of_model_has_a_page_and_its_file_gives_the_same(kind, tmp_pa
 
 def test_what_may_be_published_is_said():
     for kind, model in {kind: fitted(kind) for kind in ("numbers", "not private", "printed")}.items():
-        words = text_of(model_page(model))
+        words = text_of(page_of(model))
         assert ("May be published:" in words) == (kind == "numbers")
         assert ("Do not publish." in words) == (kind != "numbers")
-    assert "random_state was set" in text_of(model_page(fitted("numbers")))
+    assert "random_state was set" in text_of(page_of(fitted("numbers")))
 
 
 @pytest.mark.parametrize(("epsilon", "right"), [(math.log(3), "75 %"), (math.log(9), "90 %")])
 def test_epsilon_is_explained_by_what_an_attacker_can_guess(epsilon, right):
     """e^epsilon to one are the odds of a guess at best, beside a delta of 6e-8."""
     model = SparseRegressor(3, epsilon=epsilon, **NUMBERS).fit(X, y)
-    assert f"guesses right at most {right} of the time" in text_of(model_page(model)).replace("\xa0", " ")
+    assert f"guesses right at most {right} of the time" in text_of(page_of(model)).replace("\xa0", " ")
 
 
 def cells(page, columns):
@@ -95,7 +102,7 @@ def cells(page, columns):
 
 def test_coefficients_come_with_their_intervals_and_both_parts_of_their_errors():
     model = fitted("numbers")
-    rows = cells(model_page(model), ["feature", "coefficient", "90 % interval"])
+    rows = cells(page_of(model), ["feature", "coefficient", "90 % interval"])
     order = np.argsort(-np.abs(model.coef_[model.support_]))
     for row, at in zip(rows, order, strict=False):
         sure, (low, high) = model.uncertainty_, model.intervals(0.9)[at]
@@ -108,7 +115,7 @@ def test_coefficients_come_with_their_intervals_and_both_parts_of_their_errors()
 
 
 def test_a_model_without_intervals_says_why():
-    words = text_of(model_page(fitted("batches")))
+    words = text_of(page_of(fitted("batches")))
     assert "There are no intervals: what dp-srm released does not determine" in words
     assert "90 % interval" not in words
 
@@ -116,7 +123,7 @@ def test_a_model_without_intervals_says_why():
 @pytest.mark.parametrize("kind", ["three classes", "each class"])
 def test_each_class_has_its_coefficients(kind):
     model = fitted(kind)
-    page = model_page(model)
+    page = page_of(model)
     assert ("90 % interval" in page) == (kind == "each class")
     assert "nan" not in text_of(page)
     for k in range(3):
@@ -127,7 +134,7 @@ def test_each_class_has_its_coefficients(kind):
 
 @pytest.mark.parametrize("kind", ["numbers", "a filter"])
 def test_shares_of_the_budget_add_up(kind):
-    page = model_page(fitted(kind))
+    page = page_of(fitted(kind))
     chart = next(svg for svg in re.findall("<svg.*?</svg>", page, flags=re.DOTALL) if "% of the budget" in svg)
     shares = [float(share) for share in re.findall(r">([0-9.e-]+) %</text>", chart)]
     assert len(shares) > 2
@@ -135,7 +142,7 @@ def test_shares_of_the_budget_add_up(kind):
 
 
 def test_more_budget_is_predicted_to_give_less_noise():
-    rows = cells(model_page(fitted("numbers")), ["epsilon"])
+    rows = cells(page_of(fitted("numbers")), ["epsilon"])
     assert [row[-1] for row in rows] == ["", "", "this model", "", ""]
     for column in range(1, 5):
         values = [float(row[column]) for row in rows]
@@ -146,7 +153,7 @@ def test_more_budget_is_predicted_to_give_less_noise():
 def test_the_zero_model_has_a_page():
     model = SparseRegressor(3, epsilon=0.01, **NUMBERS).fit(X[:200], np.zeros(200))
     assert not len(model.support_)
-    words = text_of(model_page(model))
+    words = text_of(page_of(model))
     assert "It uses none of the columns" in words
     assert "No feature stood out of the noise" in words
 
@@ -155,7 +162,7 @@ def test_no_value_of_a_row_is_on_the_page():
     planted = X.copy()
     planted[17, 3], target = 0.7364519, y.copy()
     target[17] = 3.2718281
-    page = model_page(SparseRegressor(3, epsilon=8.0, **NUMBERS).fit(planted, target))
+    page = page_of(SparseRegressor(3, epsilon=8.0, **NUMBERS).fit(planted, target))
     assert "column 3" in page
     for value in ("0.73645", "3.27182"):
         assert value not in page
@@ -164,7 +171,7 @@ def test_no_value_of_a_row_is_on_the_page():
 def test_names_of_columns_are_shown_as_they_are():
     model = fitted("numbers")
     model.feature_names_in_ = np.array([f"$x_{j}$ <script>{'é' * 40}</script> 血圧" for j in range(20)], dtype=object)
-    page = model_page(model)
+    page = page_of(model)
     assert "<script" not in page
     assert f"$x_3$ <script>{'é' * 40}</script> 血圧" in unescape(page)
 
@@ -172,10 +179,10 @@ def test_names_of_columns_are_shown_as_they_are():
 def test_the_page_names_the_entry_that_paid(tmp_path):
     ledger = Ledger(tmp_path / "budget.db")
     ledger.grant("patients <b>", 9.0, 1e-9)
-    page = model_page(SparseRegressor(3, epsilon=8.0, ledger=ledger, dataset="patients <b>", **NUMBERS).fit(X, y))
+    page = page_of(SparseRegressor(3, epsilon=8.0, ledger=ledger, dataset="patients <b>", **NUMBERS).fit(X, y))
     assert f"data set patients <b> of a ledger, entry {ledger.history('patients <b>')[1].id}" in unescape(page)
     assert "patients <b>" not in page
-    assert "paid by" not in model_page(fitted("numbers"))
+    assert "paid by" not in page_of(fitted("numbers"))
 
 
 def test_a_page_that_cannot_be_written_is_refused(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.data.schema.draft import TAIL
-from thresher.models.fit import PrivateFit
+from thresher.models.estimator import PrivateEstimator
 from thresher.models.scaler import TAILS, ColumnRanges
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
@@ -41,7 +41,7 @@ class WidestRanges:
         return self.ranges.run(vault)
 
 
-class ColumnBounds(PrivateFit):
+class ColumnBounds(PrivateEstimator):
     """The range of each column of numbers, and its median, within a stated budget.
 
     Parameters

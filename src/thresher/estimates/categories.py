@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.data.schema.draft import FEWEST
-from thresher.models.fit import PrivateFit
+from thresher.models.estimator import PrivateEstimator
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
@@ -39,7 +39,7 @@ class FrequentTexts:
         return [vault.categories(j, release, self.fewest) for j in range(vault.problem.d)]
 
 
-class ColumnCategories(PrivateFit):
+class ColumnCategories(PrivateEstimator):
     """The texts of each column that many rows hold, within a stated budget.
 
     Parameters

@@ -24,8 +24,7 @@ from thresher.data.schema.writing import Facts, opening, outwards, rounded, sect
 from thresher.estimates.bounds import ColumnBounds
 from thresher.estimates.categories import ColumnCategories
 from thresher.estimates.shares import ColumnShares, flags_of
-from thresher.ledger import reserved, stays_counted
-from thresher.models.fit import warn_about
+from thresher.models.fit import Fit
 from thresher.models.scaler import TAILS
 from thresher.privacy.accounting import gaussian_epsilon, zcdp_epsilon, zcdp_rho
 from thresher.privacy.bounds import LARGEST_BOUND
@@ -118,13 +117,13 @@ def estimate(
     steps = Steps.within(budget, columns, largest)
     most = steps.most(budget, n, columns)
     steps.refuse_few(n, columns)
-    warn_about(most)
-    paid = reserved(ledger, dataset, most, None)
-    with stays_counted(paid, most):
+    whole = Fit(most)
+    whole.pay(ledger, dataset)
+    with whole.counted():
         drafted = _Draft(steps, looks, target)
     certificate = drafted.certificate(budget)
-    if paid is not None:
-        certificate = paid.settle(certificate)
+    if whole.paid is not None:
+        certificate = whole.paid.settle(certificate)
     return Estimate(drafted.text(unread, budget), certificate)
 
 

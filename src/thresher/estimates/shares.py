@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.models.fit import PrivateFit
+from thresher.models.estimator import PrivateEstimator
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
@@ -43,7 +43,7 @@ class MeanFlags:
         return -vault.gradient(vault.problem.origin(), release, vault.problem.row_norm)
 
 
-class ColumnShares(PrivateFit):
+class ColumnShares(PrivateEstimator):
     """The share of rows that set each of several flags, within a stated budget.
 
     Parameters

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from thresher.data.tables import numeric_target, reject_text
 from thresher.federated.aggregation import Integers
+from thresher.federated.estimators import checked_party
 from thresher.federated.journal import Journal, price
 from thresher.federated.parties import Party
 from thresher.federated.questions import Question, check, longest_question
 from thresher.federated.study import Study
-from thresher.models.linear import ClassifierModel
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Load", "answer"]
@@ -50,17 +49,9 @@ def answer(study: Study, number: int, load: Load, folder: Path, asked: bytes) ->
 
 def _rows(study: Study, number: int, load: Load) -> tuple[Any, Any]:
     """This party's rows and targets, checked like those of any fit."""
-    X, y = load()
-    model = study.model()
-    classifies = isinstance(model, ClassifierModel)
-    reject_text(X)
-    X, y = model._checked(
-        X, y if classifies else numeric_target(y), accept_sparse=("csc", "csr", "coo"), ensure_min_samples=1
-    )
+    X, y = checked_party(study.model(), *load())
     if X.shape[1] != study.features:
         raise ValueError(f"X has {X.shape[1]} columns, the study {study.features}")
     if X.shape[0] > study.sizes[number]:
         raise ValueError(f"X has more rows than the {study.sizes[number]} this party declared; declare more")
-    if classifies:
-        _, y, _ = model._classes_in(y)
     return X, y

@@ -22,9 +22,9 @@ from thresher.federated.parties import DataSets
 from thresher.federated.plans import for_own_noise, for_the_smallest, joint, sizes_note
 from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protocol_of
 from thresher.federated.vault import FederatedVault, GatheredVault, parties_of
+from thresher.models.fit import Design
 from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
 from thresher.privacy.plan import Plan
-from thresher.privacy.trust import Unit
 from thresher.vaults.penalties import Penalty
 from thresher.vaults.randomness import NoiseSource
 
@@ -33,6 +33,10 @@ __all__ = [
     "FederatedDenseRegressor",
     "FederatedSparseClassifier",
     "FederatedSparseRegressor",
+    "algorithm_of",
+    "checked_party",
+    "joint_plan",
+    "with_rounds",
 ]
 
 Floats = NDArray[np.float64]
@@ -43,10 +47,10 @@ TIMEOUT = 600.0  # seconds for one sum between processes of this machine
 class _FederatedModel(LinearModel):
     """What the four front doors share: the rows stay in blocks, and the plan's noise is drawn by the parties."""
 
-    _known: ClassVar[Mapping[str, Protocol]]
+    _protocols: ClassVar[Mapping[str, Protocol]]
 
     def _protocol(self) -> Protocol:
-        return protocol_of(self.algorithm, self._known)
+        return protocol_of(self.algorithm, self._protocols)
 
     def _algorithm(self, outputs: int) -> Algorithm:
         found = self._protocol().algorithm(self._penalty().strength or None, None)
@@ -57,17 +61,17 @@ class _FederatedModel(LinearModel):
             )
         return found
 
-    def _plan(self, n_samples: int, n_features: int, outputs: int, unit: Unit = "row") -> Plan:
+    def _planned(self, design: Design) -> Plan:
         if self.aggregation not in get_args(Backend):
             raise ValueError(
                 f"aggregation={self.aggregation!r} must be one of {', '.join(map(repr, get_args(Backend)))}"
             )
-        plan = super()._plan(n_samples, n_features, outputs, unit)
+        plan = super()._planned(design)
         if self._protocol().joint:
             return joint(plan, self.aggregation)
         return replace(plan, trust="parties" if self._protocol().noise == "separate" else "reference")
 
-    def _told(self, plan: Plan, X: DataSets) -> Plan:
+    def _noted(self, plan: Plan, X: DataSets) -> Plan:
         algorithm = self._algorithm(plan.problem.outputs)
         plan = for_the_smallest(plan, algorithm, X.sizes)
         if plan.trust == "parties":
@@ -119,14 +123,45 @@ class _FederatedModel(LinearModel):
         for at, pair in enumerate(data_sets):
             with _named(f"data_sets[{at}]"):
                 X, y = pair
-                reject_text(X)
-                y = numeric_target(y) if isinstance(self, RegressorModel) else y
-                X, y = self._checked(
-                    X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=1, reset=at == 0
-                )  # fmt: skip
+                X, y = self._checked_block(X, y, reset=at == 0)
             blocks.append(X)
             targets.append(y)
         return DataSets(blocks), targets
+
+    def _checked_block(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        reject_text(X)
+        y = numeric_target(y) if isinstance(self, RegressorModel) else y
+        return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=1, reset=reset)  # type: ignore[no-any-return]
+
+
+# -- for those who run a fit with several machines ----------------------------------------------------------------
+
+
+def algorithm_of(model: _FederatedModel, plan: Plan) -> Algorithm:
+    """What asks, in a fit of ``plan``."""
+    return model._algorithm(plan.problem.outputs)
+
+
+def with_rounds(model: _FederatedModel, rounds: int, penalty: float | None) -> _FederatedModel:
+    """The model with so many rounds of its algorithm."""
+    model.set_params(algorithm=model._protocol().algorithm(penalty, rounds))
+    return model
+
+
+def joint_plan(model: _FederatedModel, rows: int, features: int) -> Plan:
+    """Its plan; a baseline, whose noise is not the parties' together, is refused."""
+    if model._protocol().noise != "joint":
+        raise ValueError(f"algorithm={model.algorithm!r} is a baseline; simulate it instead")
+    return model.plan(rows, features)
+
+
+def checked_party(model: _FederatedModel, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
+    """One party's rows and targets as any fit would take them; of a classifier, which row belongs to which class."""
+    X, y = model._checked_block(X, y, reset)
+    return X, model._classes_in(y)[1] if isinstance(model, ClassifierModel) else y
+
+
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def minority(parties: int) -> int:
@@ -176,7 +211,7 @@ class FederatedSparseRegressor(_FederatedRegressor):
     ``fit`` takes a list of pairs (X, y). How many rows each party holds is public.
     """
 
-    _known = SPARSE
+    _protocols = SPARSE
 
     def __init__(
         self,
@@ -214,7 +249,7 @@ class FederatedSparseClassifier(_FederatedClassifier):
     ``classes`` are the labels, public; if they are not given they are read from the data, and the certificate says so.
     """
 
-    _known = SPARSE
+    _protocols = SPARSE
 
     def __init__(
         self,
@@ -247,7 +282,7 @@ class FederatedSparseClassifier(_FederatedClassifier):
 
 
 class _Dense(_FederatedModel):
-    _known = DENSE
+    _protocols = DENSE
 
     def _sparsity(self, n_features: int) -> int:
         return n_features

@@ -22,13 +22,16 @@ from numpy.typing import NDArray
 
 from thresher.federated.aggregation import Integers, Law
 from thresher.federated.answering import Load, answer
+from thresher.federated.estimators import algorithm_of
 from thresher.federated.flower import PATIENCE, FlowerAggregation, Member, client_app, server_app
 from thresher.federated.questions import Question
 from thresher.federated.study import Study
 from thresher.federated.vault import JointVault
-from thresher.models.fit import Found, Heard, completed, warn_about
+from thresher.models.estimator import Found
+from thresher.models.fit import Fit
 from thresher.privacy.releases import SkellamRelease
 from thresher.vaults.randomness import NoiseSource
+from thresher.vaults.vault import nobody
 
 if TYPE_CHECKING:  # where Flower is missing, thresher.federated.flower says how to install it
     from flwr.app import Context
@@ -45,7 +48,6 @@ def fit_app(study: Study, out: str | Path, patience: float = PATIENCE) -> Server
 
     ``patience``: the seconds that parties have for a stage; each round waits so long for one that is away.
     """
-    warn_about(study.plan)
 
     def fit(aggregation: FlowerAggregation, _: Context) -> None:
         fitted(study, aggregation).save(out)
@@ -66,21 +68,21 @@ def party_app(study: Study, number: int, identity: bytes, load: Load, folder: st
 def fitted(study: Study, aggregation: FlowerAggregation) -> Any:
     """The model that the parties behind the aggregation make together."""
     model, plan = study.model(), study.plan
-    with FlowerVault(study, aggregation) as vault:
-        theta = model._algorithm(plan.problem.outputs).run(vault)
+    fit = Fit(plan)
+    outcome = fit.ask(lambda watch: FlowerVault(study, aggregation, watch), algorithm_of(model, plan).run)
     model.n_features_in_ = study.features
     if hasattr(model, "classes"):
         model.classes_ = np.unique(model.classes)
-    model.certificate_ = completed(Found(model, theta, plan), plan, Heard.of(vault))
+    model.certificate_ = fit.complete(Found(model, plan), outcome)
     return model
 
 
 class FlowerVault(JointVault):
     """A joint vault without rows: its one party is all of them, who answer with their noise in the sum."""
 
-    def __init__(self, study: Study, aggregation: FlowerAggregation) -> None:
+    def __init__(self, study: Study, aggregation: FlowerAggregation, watch: Callable[[], None] = nobody) -> None:
         everybody: Any = _Everybody(study, aggregation)
-        super().__init__([everybody], study.sizes, study.plan, NoiseSource())  # which draws nothing
+        super().__init__([everybody], study.sizes, study.plan, NoiseSource(), watch)  # which draws nothing
 
     @property
     def randomness(self) -> str:

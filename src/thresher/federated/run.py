@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from thresher.data.concealment import discreet
-from thresher.data.tables import Table, labels, numeric_target, read_table
+from thresher.data.tables import labels, read_table
 from thresher.federated.aborted import Aborted
+from thresher.federated.estimators import algorithm_of, checked_party
 from thresher.federated.journal import Journal, price
 from thresher.federated.parties import Party
 from thresher.federated.session import Seat, Session, SessionVault
 from thresher.federated.task import Task
-from thresher.models.fit import Found, Heard, completed, warn_about
-from thresher.privacy import logs
-from thresher.privacy.progress import progress_bar
+from thresher.models.estimator import Found
+from thresher.models.fit import Fit
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["run_party"]
@@ -34,11 +35,11 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
     at = task.seat_of(me)
     model, plan = task.model(), task.plan
     X, y = _rows(task, model, data, task.members[at].rows)
-    logs.planned(plan)
-    warn_about(plan)
+    fit = Fit(plan, verbose)
+    questions = sum(release.times for release in plan.releases)
     with Journal.held(folder) as journal:
         journal.check(task.hash)
-        heard_all = len(journal.answers) == _questions(task)  # then others may need this party, but not it them
+        heard_all = len(journal.answers) == questions  # then others may need this party, but not it them
         with nullcontext() if journal.parted else closing(seat()) as table:
             names = [member.name for member in task.members]
             session = Session(table, at, names, task.hash, journal, plan.problem.dimension)
@@ -46,27 +47,27 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
                 with suppress(Aborted) if heard_all else nullcontext():
                     session.meet()
             journal.charged(price(plan, task.hash))
-            theta, vault = _asked(task, at, X, y, session, verbose)
+            opened = partial(_opened, task, at, X, y, session)
+            outcome = fit.ask(opened, algorithm_of(model, plan).run)
             if table is not None:
                 session.part()
     if not isinstance(task.features, int):
         model.feature_names_in_ = np.array(task.features, dtype=object)
     if task.task == "classification":
         model.classes_ = np.unique(labels(task.settings["classes"]))
-    model.certificate_ = completed(Found(model, theta, plan), plan, Heard.of(vault))
+    model.certificate_ = fit.complete(Found(model, plan), outcome)
     return model
 
 
-def _asked(task: Task, at: int, X: Any, y: Any, session: Session, verbose: int) -> tuple[Any, SessionVault]:
-    plan = task.plan
-    own = replace(plan, problem=replace(plan.problem, n=task.members[at].rows))
+@contextmanager
+def _opened(task: Task, at: int, X: Any, y: Any, session: Session, watch: Callable[[], None]) -> Iterator[SessionVault]:
+    own = replace(task.plan, problem=replace(task.plan.problem, n=task.members[at].rows))
     noise = NoiseSource()  # draws nothing: the noise is the parties' together
     with (
-        progress_bar(plan.algorithm, _questions(task), enabled=verbose > 0) as watch,
         Party(X, y, own, noise) as party,
-        SessionVault(party, task.sizes, session, plan, noise, watch) as vault,
+        SessionVault(party, task.sizes, session, task.plan, noise, watch) as vault,
     ):
-        return task.model()._algorithm(plan.problem.outputs).run(vault), vault
+        yield vault
 
 
 def _rows(task: Task, model: Any, data: Path, most: int) -> tuple[Any, Any]:
@@ -79,15 +80,6 @@ def _rows(task: Task, model: Any, data: Path, most: int) -> tuple[Any, Any]:
         raise ValueError(f"DATA={data.name!r} has {table.X.shape[1]} feature columns, the task {task.width}")
     if table.X.shape[0] > most:
         raise ValueError(f"DATA={data.name!r} has more rows than the {most} this party declared; declare more")
-    X, y = model._checked(table.X, _targets(task, table), accept_sparse=("csc", "csr", "coo"), ensure_min_samples=1)
     if task.task == "classification":
-        _, y, _ = model.set_params(classes=labels(task.settings["classes"]))._classes_in(y)
-    return X, y
-
-
-def _targets(task: Task, table: Table) -> Any:
-    return table.y if task.task == "classification" else numeric_target(table.y)
-
-
-def _questions(task: Task) -> int:
-    return sum(release.times for release in task.plan.releases)
+        model.set_params(classes=labels(task.settings["classes"]))
+    return checked_party(model, table.X, table.y)

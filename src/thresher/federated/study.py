@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 from sklearn.base import clone
 
+from thresher.federated.estimators import joint_plan
 from thresher.federated.fingerprint import fingerprint
 from thresher.federated.group import Group
 from thresher.federated.plans import bounds_note
@@ -56,9 +57,7 @@ class Study:
 
     @cached_property
     def plan(self) -> Plan:
-        if self.estimator._protocol().noise != "joint":
-            raise ValueError(f"algorithm={self.estimator.algorithm!r} is a baseline; simulate it instead")
-        plan: Plan = self.estimator.plan(sum(self.sizes), self.features)
+        plan = joint_plan(self.estimator, sum(self.sizes), self.features)
         left = (
             f"up to {self.group.dropouts} of them may leave a round, whose mean then lacks their rows but is still "
             f"divided by {plan.problem.n}; the noise that is paid for is there even if these leave and "

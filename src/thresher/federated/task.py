@@ -15,10 +15,11 @@ from thresher.federated.estimators import (
     FederatedDenseRegressor,
     FederatedSparseClassifier,
     FederatedSparseRegressor,
+    joint_plan,
+    with_rounds,
 )
 from thresher.federated.fingerprint import fingerprint
 from thresher.federated.plans import bounds_note
-from thresher.federated.protocols import protocol_of
 from thresher.federated.seats import FEWEST, MOST, check_names
 from thresher.privacy.budget import is_whole
 from thresher.privacy.plan import Plan
@@ -131,15 +132,12 @@ class Task:
         model = door(**settings, aggregation="mpyc")
         if self.rounds is None:
             return model
-        ridge: Any = settings.get("penalty") or None
-        return model.set_params(algorithm=protocol_of(model.algorithm, door._known).algorithm(ridge, self.rounds))
+        penalty: Any = settings.get("penalty") or None
+        return with_rounds(model, self.rounds, penalty)
 
     @cached_property
     def plan(self) -> Plan:
-        model = self.model()
-        if model._protocol().noise != "joint":
-            raise ValueError(f"algorithm={self.settings['algorithm']!r} is a baseline; simulate it instead")
-        plan: Plan = model.plan(self.rows, self.width)
+        plan = joint_plan(self.model(), self.rows, self.width)
         return replace(plan, notes=(*plan.notes, bounds_note(self.sizes)))
 
     @cached_property

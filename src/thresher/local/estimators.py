@@ -11,15 +11,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from thresher.algorithms import LDPIHT, LocalAlgorithm, resolve_local
+from thresher.data.tables import reject_text
 from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
 from thresher.privacy.bounds import Bounds
+from thresher.privacy.plan import Plan
 from thresher.vaults import LabelVault, SimulatedVault
 from thresher.vaults.losses import Loss, measurement_of
 
-__all__ = ["LocalSparseClassifier", "LocalSparseRegressor"]
+__all__ = ["LocalSparseClassifier", "LocalSparseRegressor", "algorithm_of", "features_are_public", "planned_for"]
 
 Floats = NDArray[np.float64]
 
@@ -71,6 +74,25 @@ class _LocalModel(LinearModel):
             if tags.classifier_tags is not None:
                 tags.classifier_tags.poor_score, tags.classifier_tags.multi_class = True, False
         return tags
+
+
+def features_are_public(model: _LocalModel) -> bool:
+    """Whether only labels are private, by the model's algorithm."""
+    return model._features_are_public
+
+
+def algorithm_of(model: _LocalModel, plan: Plan) -> LocalAlgorithm:
+    """What asks, in a survey of ``plan``."""
+    return model._algorithm(plan.problem.outputs)
+
+
+def planned_for(model: _LocalModel, X: Any) -> tuple[Any, Plan]:
+    """Public rows, checked, and the plan for them; the longest bounds the steps if no bound is given."""
+    reject_text(X)
+    rows = model._checked(X, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
+    rows = sparse.csr_array(rows) if sparse.issparse(rows) else rows
+    with model._knowing(rows):
+        return rows, model.plan(*rows.shape)
 
 
 class LocalSparseRegressor(_LocalModel, RegressorModel):

@@ -21,14 +21,19 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import clone
 
-from thresher.data.tables import reject_text
-from thresher.local.estimators import LocalSparseClassifier, LocalSparseRegressor
+from thresher.local.estimators import (
+    LocalSparseClassifier,
+    LocalSparseRegressor,
+    algorithm_of,
+    features_are_public,
+    planned_for,
+)
 from thresher.local.task import Question, Task
 from thresher.local.wire import BadReport, Report, decode, format_of, fresh_id
-from thresher.models.fit import Found, Heard, completed
+from thresher.models.estimator import Found
+from thresher.models.fit import Outcome, completed
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import Release
 from thresher.vaults import LabelVault, LocalVault
@@ -69,14 +74,19 @@ class Server:
         _check_estimator(estimator)
         self._model: Any = clone(estimator)
         self._classes = _declared_classes(estimator)
-        public = self._model._features_are_public
+        public = features_are_public(self._model)
         if (X is not None, people is not None, features is not None) != (public, not public, not public):
             raise ValueError(
                 f"algorithm={estimator.algorithm!r} has {'public' if public else 'private'} features: call "
                 f"{'Server(estimator, X=rows)' if public else 'Server(estimator, people, features)'}"
             )
-        rows = _public_rows(self._model, X) if public else None
-        self._plan = _planned(self._model, rows, people, features)
+        rows = None
+        if public:
+            rows, self._plan = planned_for(self._model, X)
+        else:
+            self._plan = self._model.plan(people, features)
+            self._model.n_features_in_ = self._plan.problem.d
+        self._algorithm = algorithm_of(self._model, self._plan)
         survey = fresh_id(NoiseSource()).hex() if survey is None else survey
         self.task = Task.from_plan(self._plan, survey, self._classes)
         self._survey: _Survey = _Labels(self.task, self._plan, rows) if public else _Gradients(self.task, self._plan)
@@ -157,14 +167,14 @@ class Server:
                 setattr(model, name, getattr(self._model, name))
         if self._classes is not None:
             model.classes_ = self._classes
-        found = Found(model, self._theta, self._plan)
-        model.certificate_ = completed(found, heard, Heard(self._answers, RANDOMNESS))
+        outcome = Outcome(self._theta, self._answers, RANDOMNESS)
+        model.certificate_ = completed(Found(model, self._plan), heard, outcome)
         return model
 
     def _advance(self) -> None:
         """Run the algorithm as far as the answers go: to the next question, or to the end."""
         try:
-            self._theta, self._answers = self._survey.run(self._model._algorithm(self._plan.problem.outputs))
+            self._theta, self._answers = self._survey.run(self._algorithm)
         except _Pending as pending:
             self._theta = pending.theta
 
@@ -297,19 +307,3 @@ def _declared_classes(estimator: Any) -> Any:
             "example classes=[0, 1]"
         )
     return classes
-
-
-def _public_rows(model: Any, X: Any) -> Any:
-    reject_text(X)
-    rows = model._checked(X, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
-    return sparse.csr_array(rows) if sparse.issparse(rows) else rows
-
-
-def _planned(model: Any, rows: Any, people: int | None, features: int | None) -> Plan:
-    """The plan; where rows are public so is the longest, which bounds the steps if no bound is given."""
-    if rows is None:
-        plan: Plan = model.plan(people, features)
-        model.n_features_in_ = plan.problem.d
-        return plan
-    with model._knowing(rows):
-        return model.plan(*rows.shape)  # type: ignore[no-any-return]

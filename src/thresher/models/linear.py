@@ -132,13 +132,16 @@ class LinearModel(TabularModel):
 
         check_is_fitted(self, "certificate_")
         check_writable(Path(path), "path")
-        write_whole(path, model_page(self))
+        facts = self.certificate_
+        problem = self._problem(facts.n_samples, facts.n_features, len(self._coefficients()))
+        write_whole(path, model_page(self, problem))
 
     def summary(self, level: float = 0.9) -> Summary:
         """Coefficients with intervals at ``level`` and stability, and what they cost: a table to print, or to show in a
         notebook. Computed from what was released anyway: free of charge."""
         check_is_fitted(self, "certificate_")
-        return summary_of(self, level, self._why_no_intervals())
+        effect = self._loss_of(len(self._coefficients())).adds_to(getattr(self, "classes_", None))
+        return summary_of(self, level, self._why_no_intervals(), effect, self._column_spreads())
 
     def intervals(self, level: float = 0.9) -> Floats:
         """(low, high) for each of ``support_``, one row per class if there are several: privacy noise and sampling.

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from thresher.data.concealment import discreet
 from thresher.data.tables import reject_text
-from thresher.models.fit import PrivateFit
+from thresher.models.estimator import PrivateEstimator, design_of
 from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
@@ -89,7 +89,7 @@ class ColumnRanges:
         return middle, float(below[max(at - 1, 0)]), vault.column_quantile(j, q_high, above, ends)
 
 
-class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
+class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     """Clip, centre and scale every column into [-1, 1] with differentially private quantiles.
 
     The numbers learnt are private and public knowledge afterwards, so the next step of a pipeline takes
@@ -180,7 +180,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateFit):
         self._refuse_to_densify(X)
         owners = self._owners(groups, X.shape[0])
         n, counted = (X.shape[0], "rows") if owners is None else (int(owners.max(initial=-1)) + 1, "people")
-        plan = self._plan(n if self.n_public is None else self.n_public, X.shape[1], 1)
+        plan = design_of(self, n if self.n_public is None else self.n_public, X.shape[1]).plan()
         low, high = plan.settings["quantiles"]
         tail = min(low, 1 - high) * plan.problem.n
         if plan.settings["rank_error"] > tail * (1 + 1e-9):  # the default tail is this very number, give or take an ulp

@@ -18,7 +18,7 @@ from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import numeric_target
 from thresher.models.candidates import candidates_of
 from thresher.models.dense import DenseClassifier, DenseRegressor
-from thresher.models.fit import PrivateFit
+from thresher.models.estimator import PrivateEstimator
 from thresher.models.linear import ClassifierModel
 from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.models.trials import Search, default_trials, named
@@ -32,7 +32,7 @@ __all__ = ["PrivateSearchCV"]
 KINDS = (SparseRegressor, SparseClassifier, DenseRegressor, DenseClassifier)
 
 
-class PrivateSearchCV(PrivateFit):
+class PrivateSearchCV(PrivateEstimator):
     """Search for hyper-parameters and fit with the best, all within one privacy budget.
 
     A secret, random number of times (``trials`` on average) a candidate is drawn, fitted privately on most of the rows
@@ -167,7 +167,7 @@ class PrivateSearchCV(PrivateFit):
         check_is_fitted(self, "certificate_")
         return self.best_estimator_
 
-    # -- what PrivateFit asks for -----------------------------------------------------------------------------------
+    # -- what PrivateEstimator asks for ------------------------------------------------------------------------------
 
     @property
     def adjacency(self) -> Any:
@@ -188,8 +188,7 @@ class PrivateSearchCV(PrivateFit):
         """Of the first candidate; the certificate states those of the best."""
         search = self._search(outputs)
         with named(search.params[0]):
-            first: LinearProblem = search.models[0]._problem(n_samples, n_features, outputs)
-        return first
+            return search.models[0]._problem(n_samples, n_features, outputs)
 
     def _algorithm(self, outputs: int) -> Search:
         return self._search(outputs)

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from thresher.algorithms.uncertainty import Uncertainty
 from thresher.data.schema import Encoding, Schema
-from thresher.models.fit import PrivateFit
+from thresher.models.estimator import PrivateEstimator
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.plan import Plan
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 DECLARED = ("feature_bound", "target_bound", "classes")
 
 
-class TabularModel(PrivateFit):
+class TabularModel(PrivateEstimator):
     """What a model with ``schema`` does; without one, nothing changes.
 
     Rows are read, filled, clipped and scaled one by one as the schema declares, so a table that differs in one row
@@ -125,9 +125,9 @@ class TabularModel(PrivateFit):
         row = encoding.row_norm if self.row_bound is None else min(self.row_bound, encoding.row_norm)
         return Bounds(feature, row, self._target_range())
 
-    def _told(self, plan: Plan, X: Any) -> Plan:
+    def _noted(self, plan: Plan, X: Any) -> Plan:
         if self.schema is None:
-            return super()._told(plan, X)
+            return super()._noted(plan, X)
         return replace(plan, notes=(*plan.notes, *self.schema_.notes))
 
     def _assumed(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from sklearn.base import clone
 
 from thresher.models.candidates import told
+from thresher.models.estimator import adopt, design_of
 from thresher.models.linear import LinearModel
 from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.budget import Budget, BudgetExceeded
@@ -72,26 +73,23 @@ class Search:
         (release,) = vault.plan.releases
         assert isinstance(release, RandomTrials)  # noqa: S101
         budget = replace(vault.plan.budget, epsilon=vault.plan.settings["trial_epsilon"])
-        plans, outputs = self._plans(vault.problem, budget), vault.problem.outputs
-        pool = [Candidate(m._algorithm(outputs), plan) for m, plan in zip(self.models, plans, strict=True)]
+        pool = self._candidates(vault.problem, budget)
         best = vault.best(release, pool, self.scoring)
         at = next(at for at, candidate in enumerate(pool) if candidate is best.candidate)
         model: Any = clone(self.models[at]).set_params(epsilon=budget.epsilon, delta=budget.delta)
-        model._keep(best.theta, plans[at])
-        model._publish(best.published)
-        model.plan_, model.algorithm_ = plans[at], plans[at].algorithm
+        adopt(model, pool[at].plan, best.theta, best.published)
         score = self.scoring.natural(best.score)
         vault.published = {"best_estimator": model, "best_params": self.params[at], "best_score": score}
 
     def _releases(self, problem: LinearProblem, budget: Budget) -> RandomTrials:
         """The search in which a trial has ``budget``. Who is scored is not fitted, so scoring takes as much again."""
-        plans = self._plans(problem, budget)
+        plans = [candidate.plan for candidate in self._candidates(problem, budget)]
         score = GaussianScore.for_rho(zcdp_rho(budget.epsilon, budget.delta))
         fits = tuple(dict.fromkeys(plan.releases for plan in plans))
         fitted = plans[0].problem.n
         return RandomTrials(1, self.trials, fits, score, fitted, problem.n - fitted)
 
-    def _plans(self, problem: LinearProblem, budget: Budget) -> list[Plan]:
+    def _candidates(self, problem: LinearProblem, budget: Budget) -> list[Candidate]:
         """Every candidate's, for the rows that are fitted."""
         scored = round(self.validation * problem.n)
         if not 1 <= scored <= problem.n - 2:
@@ -100,17 +98,20 @@ class Search:
                 "to score; change it, or bring more rows"
             )
         return [
-            self._planned(model, params, problem, problem.n - scored, budget)
+            self._candidate(model, params, problem, problem.n - scored, budget)
             for model, params in zip(self.models, self.params, strict=True)
         ]
 
-    def _planned(self, model: Any, params: dict[str, Any], problem: LinearProblem, rows: int, budget: Budget) -> Plan:
+    def _candidate(
+        self, model: Any, params: dict[str, Any], problem: LinearProblem, rows: int, budget: Budget
+    ) -> Candidate:
         model = clone(model).set_params(epsilon=budget.epsilon, delta=budget.delta)
         with named(params):
-            plan: Plan = model._plan(rows, problem.d, problem.outputs, problem.unit)
+            design = design_of(model, rows, problem.d, problem.outputs, problem.unit)
+            plan = design.plan()
         if plan.calibration != "proved":
             raise ValueError(f"candidate {params!r}: noise as printed in a paper has no price; use 'proved'")
-        return plan
+        return Candidate(design.algorithm, plan)
 
 
 def default_trials(candidates: int) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 from sklearn.base import clone
 
 from thresher.algorithms import IGHT, REGISTRY
+from thresher.models.estimator import design_of
 from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.planning.simulate import Case, Run, Simulation
 from thresher.planning.spread import Spread, chance_of_one_run
@@ -139,7 +140,7 @@ def prepared(
     if not isinstance(estimator, (SparseRegressor, SparseClassifier)):
         raise TypeError(f"estimator={estimator!r} must be a SparseRegressor or a SparseClassifier")
     model = clone(estimator)
-    if isinstance(model, SparseClassifier) and model._outputs_declared() == 1:
+    if isinstance(model, SparseClassifier) and design_of(model, n_samples, n_features).problem.outputs == 1:
         model.set_params(classes=[0, 1])
     wanted = list(algorithms) or (list(PRIVATE) if estimator.algorithm == "auto" else [estimator.algorithm])
     by_name = {_name(model, n_samples, n_features, each): each for each in wanted}

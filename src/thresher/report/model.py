@@ -11,6 +11,7 @@ from thresher.report.charts import dots
 from thresher.report.spending import budget_parts, outlook_parts, released_parts
 from thresher.report.summary import Coefficient, Summary
 from thresher.report.words import BOUNDS, GRADES, UNITS, short, told
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["model_page"]
 
@@ -19,14 +20,14 @@ MOST_DRAWN = 40  # coefficients of a chart, and rows of a table that is not fold
 MOST_CHARTS = 6  # classes; the others have their tables
 
 
-def model_page(model: Any) -> str:
-    """The whole page of any fitted linear model that carries a certificate."""
+def model_page(model: Any, problem: LinearProblem) -> str:
+    """The whole page of any linear model that was fitted to ``problem`` and carries a certificate."""
     certificate: Certificate = model.certificate_
     sections = {
         "Coefficients": _coefficients(model),
         "What was released": released_parts(certificate),
         "What it cost": budget_parts(certificate),
-        "With another epsilon": outlook_parts(model),
+        "With another epsilon": outlook_parts(model, problem),
         "What it rests on": _foundations(certificate),
         "Certificate": _certificate(certificate),
     }

@@ -18,6 +18,7 @@ from thresher.privacy.trust import Unit
 from thresher.report import page
 from thresher.report.charts import Chart, Series, bars, draw
 from thresher.report.words import between
+from thresher.vaults.problem import LinearProblem
 
 __all__ = ["budget_parts", "outlook_parts", "released_parts"]
 
@@ -142,7 +143,7 @@ def budget_parts(certificate: Certificate) -> list[str]:
 # -- what another budget would give ---------------------------------------------------------------------------------
 
 
-def outlook_parts(model: Any) -> list[str]:
+def outlook_parts(model: Any, problem: LinearProblem) -> list[str]:
     certificate = model.certificate_
     if certificate.epsilon is None:
         return [page.paragraph("Without a guarantee there is no noise that epsilon would explain.")]
@@ -151,7 +152,7 @@ def outlook_parts(model: Any) -> list[str]:
     budget = Budget(certificate.epsilon, certificate.delta, certificate.adjacency)
     epsilons = [budget.epsilon * factor for factor in FACTORS]
     noise = [relative_noise(budget, epsilon) for epsilon in epsilons]
-    ratios, widths = _ratios(model, budget, epsilons), _widths(model, noise)
+    ratios, widths = _ratios(problem, budget, epsilons), _widths(model, noise)
     columns = {"epsilon": epsilons, "noise, times this model's": noise, **ratios, **widths}
     here = ["this model" if factor == 1 else "" for factor in FACTORS]
     drawn = [
@@ -181,11 +182,8 @@ def _chart(y: str, values: dict[str, list[float]], epsilons: list[float], captio
     return page.figure(draw(Chart("", "epsilon", y, series, log_x=True, log_y=True)), caption)
 
 
-def _ratios(model: Any, budget: Budget, epsilons: list[float]) -> dict[str, list[float]]:
+def _ratios(problem: LinearProblem, budget: Budget, epsilons: list[float]) -> dict[str, list[float]]:
     """Noise over signal, where features are selected."""
-    certificate = model.certificate_
-    values = np.atleast_2d(model.coef_)
-    problem = model._problem(certificate.n_samples, certificate.n_features, len(values))
     if problem.sparsity == problem.d or budget.delta == 0:
         return {}
     budgets = [Budget(epsilon, budget.delta, budget.adjacency) for epsilon in epsilons]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thresher.data.terminal_text import displayable
 from thresher.privacy.certificate import Certificate
@@ -167,19 +168,25 @@ class Summary:
         return cells + [""] * (len(self.columns) - len(cells))
 
 
-def summary_of(model: Any, level: float, why_no_intervals: str | None) -> Summary:
-    """Of any fitted linear model that carries a certificate."""
+def summary_of(
+    model: Any, level: float, why_no_intervals: str | None, effect: str, spread: NDArray[np.float64]
+) -> Summary:
+    """Of any fitted linear model that carries a certificate.
+
+    ``effect`` is what a coefficient adds to, in words; ``spread`` what one step of each column is, as it was fitted.
+    """
     values = np.atleast_2d(model.coef_)
     labels = model.classes_.tolist() if len(values) > 1 else [None]
     intercepts = np.ravel(model.intercept_).tolist()
     outputs = tuple(
-        Output(label, _of(model, k, level, why_no_intervals is None), intercept)
+        Output(label, _of(model, k, level, why_no_intervals is None, spread), intercept)
         for k, (label, intercept) in enumerate(zip(labels, intercepts, strict=True))
     )
-    return Summary(outputs, level, _effect(model), why_no_intervals, model.certificate_)
+    words = f"One unit more of a feature, all else equal, adds its coefficient to the {effect}."
+    return Summary(outputs, level, words, why_no_intervals, model.certificate_)
 
 
-def _of(model: Any, k: int, level: float, certain: bool) -> tuple[Coefficient, ...]:
+def _of(model: Any, k: int, level: float, certain: bool, spread: NDArray[np.float64]) -> tuple[Coefficient, ...]:
     values, support = np.atleast_2d(model.coef_), model.support_
     row = values[k]
     names, units = getattr(model, "feature_names_in_", None), getattr(model, "units_", None)
@@ -196,10 +203,4 @@ def _of(model: Any, k: int, level: float, certain: bool) -> tuple[Coefficient, .
         for j, extra in zip(support.tolist(), extras, strict=True)
         if row[j]
     ]
-    spread = model._column_spreads()
     return tuple(sorted(found, key=lambda coefficient: -abs(coefficient.value) * spread[coefficient.position]))
-
-
-def _effect(model: Any) -> str:
-    what = model._loss_of(len(np.atleast_2d(model.coef_))).adds_to(getattr(model, "classes_", None))
-    return f"One unit more of a feature, all else equal, adds its coefficient to the {what}."

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from thresher.data.concealment import discreet
-from thresher.ledger import Ledger, Reservation, ledger_at, reserved, without_password
-from thresher.models.fit import Heard, completed, warn_about
+from thresher.ledger import Ledger, Reservation, ledger_at, without_password
+from thresher.models.fit import Design, Fit, Outcome
 from thresher.privacy import logs
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.privacy.model_hash import model_hash
 from thresher.privacy.plan import Plan
-from thresher.privacy.progress import progress_bar
 from thresher.torch.checkpoint import Checkpoint, Standing, facts_of
 from thresher.torch.defaults import algorithm_of, with_neural_defaults
 from thresher.torch.examples import Examples, examples_of, placed
@@ -79,13 +78,14 @@ class PrivateTrainer:
 
     def plan(self, n: int) -> Plan:
         """What would be released for so many examples, and with what noise. Touches no data, spends nothing."""
-        check_parameters(self.module)
-        problem: Any = ModuleProblem(n, flat(trainable(self.module)))  # what algorithms ask of a Problem, it has
-        plan: Plan = with_neural_defaults(self.optimizer, n, self.budget).plan(problem, self.budget)
-        if plan.problem != problem or plan.budget != self.budget:
-            raise ValueError(f"optimizer={plan.algorithm!r} planned for another problem or budget than it was given")
+        plan = self._design(n).plan()
         logs.planned(plan)
         return plan
+
+    def _design(self, n: int) -> Design:
+        check_parameters(self.module)
+        problem: Any = ModuleProblem(n, flat(trainable(self.module)))  # what algorithms ask of a Problem, it has
+        return Design(problem, with_neural_defaults(self.optimizer, n, self.budget), self.budget)
 
     @discreet
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -93,12 +93,13 @@ class PrivateTrainer:
         return self._fit(examples_of(X, y))
 
     def _fit(self, examples: Examples) -> Self:
-        plan = self.plan(len(examples))
+        design = self._design(len(examples))
+        plan = design.plan()
         module = copy.deepcopy(self.module)  # what a training does to buffers stays with the copy
         inputs, targets = examples.take(np.arange(1))
         like = trainable(module)[0]
         gradients = per_example_gradients(module, self.loss, (placed(inputs[0], like), placed(targets[0], like)))
-        warn_about(plan)
+        fit = Fit(plan, self.verbose)
         for name in ("certificate_", "plan_", "algorithm_"):  # an interrupted fit leaves none
             self.__dict__.pop(name, None)
         checkpoint, ledger = None, None if self.ledger is None else ledger_at(self.ledger)
@@ -106,31 +107,30 @@ class PrivateTrainer:
             shapes = {"input": list(inputs.shape[1:]), "target": list(targets.shape[1:]), "dataset": self.dataset}
             path, seal = Path(self.checkpoint).resolve(), None if ledger is None else ledger.seal  # not a link to it
             checkpoint = Checkpoint(path, facts_of(plan, shapes), seal)
-        with (
-            checkpoint.held() if checkpoint else nullcontext(),
-            progress_bar(plan.algorithm, plan.settings["rounds"], enabled=self.verbose > 0) as watch,
-        ):
+        with checkpoint.held() if checkpoint else nullcontext():
             found = checkpoint.read(plan) if checkpoint else None
             if found and found.account and ledger:  # an older copy of the file would say less than was asked
                 found = replace(found, charged=max(found.charged, ledger.charged(found.account)))
             noise = NoiseSource(self.random_state, stream=found.charged if found else 0)
-            paid = reserved(ledger, self.dataset, plan, None, found.account if found else None)
-            with ModuleVault(examples, module, gradients, plan, noise, watch, self.virtual_batch) as vault:
-                theta = self._trained(vault, found, checkpoint, paid)
+            fit.pay(ledger, self.dataset, begun=found.account if found else None)
+            outcome = fit.ask(
+                lambda watch: ModuleVault(examples, module, gradients, plan, noise, watch, self.virtual_batch),
+                lambda vault: self._trained(vault, design.algorithm, found, checkpoint, fit.paid),
+            )
         versions = {name: version(name) for name in ("torch", "opacus")}
-        trained, assumed = _Trained(self.module, theta), self._assumptions(len(examples))
-        self.certificate_ = completed(trained, plan, Heard.of(vault), assumed, paid, versions)
+        assumed = self._assumptions(len(examples))
+        self.certificate_ = fit.complete(_Trained(self.module), outcome, assumed, versions=versions)
         self.plan_, self.algorithm_ = plan, plan.algorithm
         return self
 
     def _trained(
-        self, vault: ModuleVault, found: Standing | None, checkpoint: Checkpoint | None, paid: Reservation | None
-    ) -> Floats:
+        self, vault: ModuleVault, algorithm: Any, found: Standing | None, checkpoint: Checkpoint | None,
+        paid: Reservation | None,
+    ) -> Floats:  # fmt: skip
         """Ask what is left to ask, no round before it is charged in the ledger and reserved in the checkpoint."""
         plan, rounds = vault.plan, vault.plan.settings["rounds"]
         account = None if paid is None else paid.account
         every = self.checkpoint_every or max(1, rounds // STOPS)
-        algorithm = with_neural_defaults(self.optimizer, plan.problem.n, plan.budget)
         if found is None:
             found = Standing(algorithm.start(vault))
         vault.resume(found.answers, found.lost)
@@ -163,13 +163,13 @@ def parts_of(module: Any) -> dict[str, Any]:
 
 
 class _Trained:
-    """A module and the parameters that it ends with; until all is settled, it can have its old ones again."""
+    """A module that gets the parameters that were found; until all is settled, it can have its old ones again."""
 
-    def __init__(self, module: Any, theta: Floats) -> None:
-        self._module, self._theta, self._before = module, theta, flat(trainable(module))
+    def __init__(self, module: Any) -> None:
+        self._module, self._before = module, flat(trainable(module))
 
-    def keep(self) -> str:
-        set_flat(trainable(self._module), self._theta)
+    def keep(self, outcome: Outcome) -> str:
+        set_flat(trainable(self._module), outcome.found)
         return model_hash(parts_of(self._module))
 
     def forget(self) -> None:
