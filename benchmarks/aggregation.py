@@ -26,7 +26,6 @@ TIMES = {FEW: 5, MANY: 1}  # sums of which the median is taken
 FIVE = Backend("5 parties", 5, partial(MPyCAggregation, 5, timeout=600.0))
 MASKS = Backend("10 parties", 10, partial(SkellamAggregation, 10, colluding=4), Skellam(LAW.variance))
 
-
 Asked = tuple[str, Backend, int]  # a back-end's name, the back-end, coordinates
 
 

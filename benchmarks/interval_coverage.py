@@ -23,18 +23,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 import laws
 from thresher import SparseClassifier, SparseRegressor
 from thresher.models.linear import LinearModel
+from thresher.privacy.arrays import Floats
 
 DRAWS = 20
 LEVEL = 0.9
 
-Floats = NDArray[np.float64]
 Law = Callable[..., laws.Drawn]
 
 

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from thresher.privacy.arrays import Floats
+
 Drawn = tuple[Floats, Floats, Floats]  # X, y, theta
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from thresher.privacy.arrays import Floats
 from thresher_papers.datasets import RealSet
-
-Floats = NDArray[np.float64]
 
 
 def words(n: int, d: int, per_row: int, seed: int = 0) -> sparse.csr_array:

@@ -65,7 +65,6 @@ __all__ = [
     "resolve_local",
 ]
 
-
 REGISTRY: dict[str, Callable[[], Algorithm]] = {
     cls.name: cls
     for cls in (Pursuit, DPIGHT, Peeling, OutputPerturbation, TwoStage, DPSLKT, FrankWolfe, NoisyFrankWolfe, IGHT)

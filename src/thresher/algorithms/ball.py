@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["project"]
-
-Floats = NDArray[np.float64]
 
 
 def project(theta: Floats, problem: LinearProblem, radius: float | None) -> Floats:

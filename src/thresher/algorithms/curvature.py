@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from thresher.privacy.arrays import Floats
 
 __all__ = ["GramCurvature", "MomentCurvature"]
-
-Floats = NDArray[np.float64]
 
 
 class MomentCurvature:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.vaults.problem import LinearProblem
 
@@ -25,8 +23,6 @@ __all__ = [
     "signal_to_noise",
     "typical_margin",
 ]
-
-Floats = NDArray[np.float64]
 
 
 def check_positive(**hyperparameters: float | None) -> None:

@@ -9,16 +9,15 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms.ball import project
 from thresher.algorithms.defaults import removable_loss
 from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
+from thresher.privacy.arrays import Floats
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["descend", "descend_by"]
 
-Floats = NDArray[np.float64]
 
 OVERSHOT, TOO_SHORT = 0.25, -0.5
 

@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from thresher.algorithms.dp_lssgd import Smoothed
-from thresher.algorithms.stochastic import FEWEST_ROUNDS, Floats, State, Stochastic, typical_coefficient
+from thresher.algorithms.stochastic import FEWEST_ROUNDS, State, Stochastic, typical_coefficient
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms.defaults import between_classes, check_loss, check_positive, check_rounds, guess_loss
 from thresher.algorithms.stochastic import residual_bound, typical_coefficient
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget, BudgetExceeded
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianGradient, GumbelStep, ZCDPFilter
@@ -18,8 +18,6 @@ from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPAGD"]
-
-Floats = NDArray[np.float64]
 
 CANDIDATES = 20  # step lengths beside 0, as in the paper's code
 REVIEW = 10  # moves after which the longest step is reconsidered

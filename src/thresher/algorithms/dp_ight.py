@@ -6,9 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from thresher.algorithms.defaults import (
     between_classes,
     check_positive,
@@ -20,6 +17,7 @@ from thresher.algorithms.defaults import (
 from thresher.algorithms.descent import descend, descend_by
 from thresher.algorithms.lazy_descent import descend_lazily
 from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Calibration, Plan
 from thresher.privacy.releases import GaussianGradient
@@ -28,8 +26,6 @@ from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPIGHT"]
-
-Floats = NDArray[np.float64]
 
 MOST_ROUNDS = 40
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from thresher.algorithms.dp_sgd import DPSGD
 from thresher.algorithms.smoothing import smoothed, spectral_means
-from thresher.algorithms.stochastic import Floats, Stochastic
+from thresher.algorithms.stochastic import Stochastic
+from thresher.privacy.arrays import Floats
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPLSSGD", "LSSGD", "Smoothed"]

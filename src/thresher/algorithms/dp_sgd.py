@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from thresher.algorithms.stochastic import Floats, State, Stochastic
+from thresher.algorithms.stochastic import State, Stochastic
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from thresher.algorithms.defaults import between_classes, check_positive, check_rounds
-from thresher.algorithms.stochastic import Floats, State, Stochastic
+from thresher.algorithms.stochastic import State, Stochastic
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import (

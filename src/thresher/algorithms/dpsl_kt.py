@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.algorithms.defaults import check_loss, check_positive, check_rounds, residual_clip, typical_margin
@@ -15,6 +14,7 @@ from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.algorithms.public_rows import PUBLIC_LAWS, public_features
 from thresher.data.sparse_structure import check_structure
 from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.budget import Budget, is_whole
 from thresher.privacy.plan import Calibration, Plan
 from thresher.privacy.releases import GaussianLabels, GumbelSelection, PrintedLabels
@@ -24,9 +24,6 @@ from thresher.vaults.central.transfer import in_units, spectral_norm
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["DPSLKT"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 USUAL_DRAW = 2**22  # entries of drawn public rows: 32 MB, unless more are needed
 LARGEST_DRAW = 2**25

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip, typical_margin
 from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.plan import Calibration, Plan
 from thresher.privacy.releases import GumbelVertex, LaplaceVertex, Release
@@ -22,8 +20,6 @@ from thresher.vaults.polytopes import L1Ball, Polytope, Simplex, is_measured_her
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["FrankWolfe", "default_radius", "steps"]
-
-Floats = NDArray[np.float64]
 
 PART = 20
 """Of the target's bound, for the clip of residuals. The paper's clip is the largest residual, radius * max_j K_j + B.

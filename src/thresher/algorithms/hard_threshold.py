@@ -7,11 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["hard_threshold", "noise_floor"]
-
-Floats = NDArray[np.float64]
 
 SAMPLED = 16  # every so-manieth coefficient tells where the largest begin
 

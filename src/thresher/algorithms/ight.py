@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from thresher.algorithms.defaults import check_positive, check_ridge, check_rounds
 from thresher.algorithms.descent import descend, descend_by
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.questions import Gradient
@@ -19,8 +17,6 @@ from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["IGHT"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

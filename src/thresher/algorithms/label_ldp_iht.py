@@ -6,20 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from thresher.algorithms.defaults import check_positive, check_rounds
 from thresher.algorithms.descent import descend, descend_by
 from thresher.algorithms.label_noise import check_calibration, label_plan
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Calibration, Plan
 from thresher.vaults import LabelVault
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["LabelLDPIHT"]
-
-Floats = NDArray[np.float64]
 
 ROUNDS = 60
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms.defaults import check_local, check_positive, check_rounds, residual_clip
 from thresher.algorithms.descent import descend, descend_by
 from thresher.algorithms.lazy_descent import descend_lazily
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.questions import LocalGradient
@@ -22,7 +22,6 @@ from thresher.vaults.randomisers import VECTOR_RANDOMISERS, Sphere, best_vector_
 
 __all__ = ["LDPIHT"]
 
-Floats = NDArray[np.float64]
 
 FEWEST, MOST = 2, 8
 

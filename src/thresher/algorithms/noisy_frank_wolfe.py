@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms.defaults import check_positive, check_rounds, gradient_clip, typical_margin
 from thresher.algorithms.frank_wolfe import default_radius, steps
 from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianGradient
@@ -23,8 +23,6 @@ from thresher.vaults.polytopes import least_on_ball
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["NoisyFrankWolfe"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms.defaults import check_loss, check_positive, residual_clip
 from thresher.privacy.accounting import Cost
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import PerturbedMinimiser
@@ -20,8 +20,6 @@ from thresher.vaults.central.perturbation import curvature_ratio
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["ObjectivePerturbation", "calibrated", "default_ridge"]
-
-Floats = NDArray[np.float64]
 
 JACOBIAN_SHARE = 0.4
 """Of the epsilon that is left, what the curvature ratio takes by default: less means more ridge."""

@@ -6,18 +6,16 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms.protocol import Algorithm
 from thresher.privacy.accounting import Cost
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["OneVsRest"]
-
-Floats = NDArray[np.float64]
 
 INWARD = 1 - 1e-12  # K parts that add up to the whole must not exceed it by round-off
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip
 from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianRestrictedGradient, GumbelSelection
@@ -18,8 +18,6 @@ from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Peeling"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.facts import INTERCEPT_ENTRY
 
 __all__ = ["Move", "errors_of_classes", "errors_of_numbers"]
-
-Floats = NDArray[np.float64]
 
 CLIPPED = 0.66  # E min(r^2, R^2) / R^2 for Gaussian r with median |r| = R
 CLEAR = 3.0  # a move whose square exceeds so many noise variances was made by slope and not by noise alone

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PUBLIC_LAWS", "public_features"]
+from thresher.privacy.arrays import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["PUBLIC_LAWS", "public_features"]
 
 PUBLIC_LAWS = {"uniform": 1 / 3, "signs": 1.0}
 """Laws of an entry on [-1, 1] and their second moments."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from thresher.algorithms.curvature import GramCurvature, MomentCurvature
@@ -16,6 +15,7 @@ from thresher.algorithms.precision import CLIPPED, Move, errors_of_classes, erro
 from thresher.algorithms.stability import Competition, keeping_chance
 from thresher.algorithms.uncertainty import Uncertainty
 from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget, is_whole
 from thresher.privacy.facts import INTERCEPT_ENTRY
 from thresher.privacy.plan import Plan
@@ -31,8 +31,6 @@ from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Pursuit", "has_standard_errors"]
-
-Floats = NDArray[np.float64]
 
 GROWTH = 1.4  # every stage gets so many times the budget of the one before: its clip is smaller
 PICKS, MOMENTS, GRAM = 0.55, 0.05, 0.10  # of what the quantiles leave; the values get the rest

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from thresher.algorithms.dp_sgd import DPGD
-from thresher.algorithms.stochastic import Floats, Output, State
+from thresher.algorithms.stochastic import Output, State
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import PrintedGradient

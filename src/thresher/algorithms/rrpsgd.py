@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from thresher.algorithms.stochastic import Floats, Output, State, Stochastic
+from thresher.algorithms.stochastic import Output, State, Stochastic
+from thresher.privacy.arrays import Floats
 from thresher.vaults import CentralVault
 
 __all__ = ["RRPSGD"]

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from thresher.privacy.arrays import Floats
 
 __all__ = ["smoothed", "spectral_means"]
-
-Floats = NDArray[np.float64]
 
 
 def smoothed(vector: Floats, sigma: float) -> Floats:

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
+
+from thresher.privacy.arrays import Floats
 
 __all__ = ["Competition", "keeping_chance"]
 
-Floats = NDArray[np.float64]
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()

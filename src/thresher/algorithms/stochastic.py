@@ -6,9 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from thresher.algorithms.defaults import (
     between_classes,
     check_positive,
@@ -18,6 +15,7 @@ from thresher.algorithms.defaults import (
     typical_margin,
 )
 from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianGradient, Release, SampledGradient, SampledRelease
@@ -28,7 +26,6 @@ from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Output", "State", "Stochastic", "residual_bound", "typical_coefficient"]
 
-Floats = NDArray[np.float64]
 State = dict[str, Any]
 """Where a run stands: "t", "theta" and what else the method carries along. Arrays and numbers, so it can be saved."""
 

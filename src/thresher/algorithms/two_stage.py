@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms.defaults import check_loss, check_positive, residual_clip
 from thresher.algorithms.objective_perturbation import calibrated, default_ridge
 from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget, is_whole
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GumbelSelection, GumbelVotes
@@ -19,8 +19,6 @@ from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["TwoStage"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-__all__ = ["Uncertainty"]
+from thresher.privacy.arrays import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["Uncertainty"]
 
 
 @dataclass(frozen=True, eq=False)

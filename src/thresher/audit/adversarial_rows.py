@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
+from thresher.privacy.arrays import Floats
+
 __all__ = ["Fingerprints", "fingerprints", "support_flip_rows"]
 
-Floats = NDArray[np.float64]
 Signs = NDArray[np.int8]
 
 

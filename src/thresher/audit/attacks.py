@@ -35,14 +35,11 @@ from thresher.audit.rates import Guarantee
 from thresher.data.concealment import discreet
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import numeric_target, reject_text, without_values
+from thresher.privacy.arrays import Flags, Floats, Indices
 from thresher.privacy.budget import Adjacency, is_whole
 from thresher.privacy.warnings import ThresherWarning
 
 __all__ = ["ATTACKS", "Pool", "Records", "attack_scores", "check_settings", "fit_pool", "mean_without", "read_records"]
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Indices = NDArray[np.intp]
 
 ATTACKS = ("loss", "gradient")
 FEWEST_ROWS = 8

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.audit.attacks import (
@@ -30,12 +29,10 @@ from thresher.audit.rates import (
     shares,
     t_interval,
 )
+from thresher.privacy.arrays import Flags, Floats
 from thresher.privacy.budget import is_whole
 
 __all__ = ["AttributeResult", "attribute"]
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, betaincinv, expit, ndtri
 
 from thresher.privacy.accounting import gaussian_epsilon
+from thresher.privacy.arrays import Floats
 
 __all__ = [
     "epsilon_lower",
@@ -28,7 +29,6 @@ __all__ = [
     "proportion_lower",
 ]
 
-Floats = NDArray[np.float64]
 Counts = NDArray[Any] | int
 
 GUESSING_SHARE = 0.1  # of the error probability: spent on how often a guess is made, which matters little

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.releases import GaussianReport, Release, SampledRelease
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
 from thresher.vaults.frank_wolfe import Walk
@@ -32,9 +32,6 @@ __all__ = [
     "WholeBatch",
     "WrongSign",
 ]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 QUIET = 0.7  # of the noise that is paid for
 WILDEST = 1e9  # times a clip, beyond which no residual of an audit lies

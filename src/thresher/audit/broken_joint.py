@@ -10,20 +10,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.audit.broken import QUIET, Unclipped
 from thresher.audit.joint_witness import Consortium, blocks_of, sizes_of
 from thresher.audit.local_witness import IMPOSSIBLE
-from thresher.federated.aggregation import Integers, Law, drawn
+from thresher.federated.aggregation import Law, drawn
 from thresher.federated.parties import Party
+from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.laws.skellam import Skellam
 from thresher.privacy.plan import Plan
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["AskedTwice", "BarePart", "KnownCoins", "NoDither", "QuietCoins", "UnclippedParties"]
 
-Floats = NDArray[np.float64]
 Parts = Callable[[], list[Integers]]
 
 UNKNOWN = 0.25  # of the coins, to those who collude

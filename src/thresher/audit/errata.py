@@ -6,13 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["CANDIDATES", "ClippedMean", "CoordinateLaplace", "NoisyMin", "TruncatedLaplace"]
-
-Floats = NDArray[np.float64]
 
 CANDIDATES = 21  # step lengths, 0 included
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from thresher.algorithms import OutputPerturbation
@@ -18,6 +17,7 @@ from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.models.trials import Search
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
@@ -29,8 +29,6 @@ from thresher.vaults.scoring import Scoring
 from thresher.vaults.trials import Trial
 
 __all__ = ["OfPeople", "Searched", "broken_fits", "sound_fits"]
-
-Floats = NDArray[np.float64]
 
 CLAIM = Claim(2.0, 0.01)
 ROWS_EACH = 6

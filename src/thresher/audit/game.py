@@ -23,6 +23,7 @@ from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import fresh_clone, in_parallel
 from thresher.audit.witness import vault_of, witness_of
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import ThresherWarning
@@ -32,7 +33,6 @@ from thresher.vaults.vault import Vault
 
 __all__ = ["AuditResult", "Event", "Suspect", "audit", "fit_of", "name_of", "plan_of", "suspect_of"]
 
-Floats = NDArray[np.float64]
 Bits = NDArray[np.int64]
 
 LEARNING = 0.25  # of the runs: where the rule for guessing is learnt; the others are counted

@@ -13,21 +13,19 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ive
 
 from thresher.audit.local_witness import IMPOSSIBLE
 from thresher.audit.script import Said
-from thresher.federated.aggregation import Integers, Law, ReferenceAggregation
+from thresher.federated.aggregation import Law, ReferenceAggregation
 from thresher.federated.parties import DataSets, Party
 from thresher.federated.vault import GatheredVault, parties_of
+from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.laws.skellam import Skellam
 from thresher.privacy.plan import Plan
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Consortium", "JointWitness", "blocks_of", "log_chances", "sizes_of"]
-
-Floats = NDArray[np.float64]
 
 FAR = 15.0  # standard deviations of Skellam noise, beyond which no audit sees an outcome
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.audit.script import Said
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.plan import Plan
 from thresher.vaults import LabelVault, SimulatedVault
 from thresher.vaults.people import Crowd, Reporter
@@ -22,9 +23,6 @@ from thresher.vaults.randomisers import Signs
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["LabelWitness", "LocalWitness"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 IMPOSSIBLE = -1e9  # instead of minus infinity, so that differences of likelihoods are numbers
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.audit.attacks import attack_scores, check_settings, fit_pool, read_records
 from thresher.audit.rates import (
@@ -22,11 +21,9 @@ from thresher.audit.rates import (
     t_interval,
     thinned_roc,
 )
+from thresher.privacy.arrays import Flags, Floats
 
 __all__ = ["MembershipResult", "membership"]
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.releases import SampledRelease
 from thresher.privacy.subsampling import Sampling
 
 __all__ = ["MOST_ROWS", "Mixture", "log_sum", "mixture_of"]
-
-Floats = NDArray[np.float64]
 
 MOST = 4096  # batches that are told apart
 MOST_ROWS = 1000  # whose vectors are looked at one by one

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.audit.bounds import one_run_epsilon_lower
 from thresher.audit.claims import Claim
 from thresher.audit.game import AuditResult, Event, Suspect, fit_of, name_of, plan_of, suspect_of
 from thresher.audit.script import Said
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.privacy.plan import Plan
 from thresher.privacy.progress import progress_bar
@@ -28,8 +28,6 @@ from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["one_run", "random_canaries"]
-
-Floats = NDArray[np.float64]
 
 GUESSED = 0.2  # of the canaries, by default: those at either end of the ranking
 

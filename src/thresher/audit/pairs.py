@@ -40,7 +40,6 @@ __all__ = [
     "turned_row",
 ]
 
-Floats = NDArray[np.float64]
 Rows = tuple[Any, Any]
 
 WILD = 1e3

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms import DPIGHT, DPSLKT, FrankWolfe, LabelLDPIHT
 from thresher.audit import pairs
@@ -15,13 +14,12 @@ from thresher.audit.cases import Case
 from thresher.audit.claims import Claim
 from thresher.audit.errata import CANDIDATES, ClippedMean, CoordinateLaplace, NoisyMin, TruncatedLaplace
 from thresher.audit.pairs import Pair
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults.losses import LOGISTIC
 
 __all__ = ["printed_cases"]
-
-Floats = NDArray[np.float64]
 
 LARGEST_LABEL = math.sqrt(10) + 0.05  # sqrt(s) + C for ||theta||_2 <= 1, s = 10 and C = .05
 

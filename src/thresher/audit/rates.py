@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtrit
+
+from thresher.privacy.arrays import Flags, Floats
 
 __all__ = [
     "Guarantee",
@@ -27,8 +28,6 @@ __all__ = [
     "thinned_roc",
 ]
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Worth = Callable[[Floats, Floats, int, int], Floats]
 """What an attacker makes of (FPR, TPR) at every threshold, given how many negatives and positives were scored."""
 

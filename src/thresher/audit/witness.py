@@ -21,6 +21,7 @@ from thresher.audit.local_witness import LabelWitness, LocalWitness
 from thresher.audit.mixtures import MOST_ROWS, Mixture, log_sum, mixture_of
 from thresher.audit.script import Said
 from thresher.audit.text_witness import TextWitness
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianCategories, Release, SampledRelease
 from thresher.privacy.trust import Trust
@@ -31,9 +32,6 @@ from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault
 
 __all__ = ["VAULTS", "Witness", "log_chance_of_first", "log_chance_of_top", "vault_of", "witness_of"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 LOG_TIMES = np.arange(-60.0, 6.0, 0.25)  # the trapezoidal rule in log t, whose integrand is analytic
 TIMES = np.exp(LOG_TIMES)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-__all__ = ["SignLaw", "SparseLaw", "dp_ight_law", "dpsl_kt_law", "ldp_law"]
+from thresher.privacy.arrays import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["SignLaw", "SparseLaw", "dp_ight_law", "dpsl_kt_law", "ldp_law"]
 
 
 @dataclass(frozen=True)

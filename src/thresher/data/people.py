@@ -6,11 +6,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from thresher.privacy.arrays import Indices
 
 __all__ = ["numbered"]
-
-Indices = NDArray[np.intp]
 
 LAST_WHOLE = 2.0**53  # up to here, different whole numbers are different floats
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.data.schema.draft import TAIL
 from thresher.models.estimator import PrivateEstimator
 from thresher.models.scaler import TAILS, ColumnRanges
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
@@ -19,8 +19,6 @@ from thresher.vaults.losses import SQUARED
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["ColumnBounds", "WidestRanges"]
-
-Floats = NDArray[np.float64]
 
 SURELY = 2  # rank errors: an end is off by one with a chance of up to 1/20, by two with one of 1/(400 levels)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.models.estimator import PrivateEstimator
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
@@ -20,8 +21,6 @@ from thresher.vaults.losses import SQUARED
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["ColumnShares", "MeanFlags", "flags_of"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import secrets
 
 import numpy as np
-from numpy.typing import NDArray
+
+from thresher.privacy.arrays import Integers
 
 __all__ = ["additive_shares"]
-
-Integers = NDArray[np.int64]
 
 
 def additive_shares(secret: Integers, holders: int) -> list[Integers]:

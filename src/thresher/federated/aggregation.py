@@ -7,19 +7,16 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["LARGEST_UNIT", "Aggregation", "Integers", "Law", "ReferenceAggregation"]
-
-Integers = NDArray[np.int64]
+__all__ = ["LARGEST_UNIT", "Aggregation", "Law", "ReferenceAggregation"]
 
 LARGEST_UNIT = 2**52
 """No party's number is larger, so that sums of thousands of them and the noise fit into 64 bits."""
-
 
 Law = DitheredBinomial | Skellam
 """The noise of a coordinate: one copy of joint coins, or shares that parties add."""

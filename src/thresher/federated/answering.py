@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from thresher.federated.aggregation import Integers
 from thresher.federated.estimators import checked_party
 from thresher.federated.journal import Journal, price
 from thresher.federated.parties import Party
 from thresher.federated.questions import Question, check, longest_question
 from thresher.federated.study import Study
+from thresher.privacy.arrays import Integers
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Load", "answer"]

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from thresher.federated.vault import FederatedVault, GatheredVault
+from thresher.privacy.arrays import Floats
 from thresher.privacy.releases import PrintedGradient, Release
 
 __all__ = ["PathakVault", "PrintedVault"]
-
-Floats = NDArray[np.float64]
 
 
 class PathakVault(GatheredVault):

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms.protocol import Algorithm
 from thresher.data.concealment import discreet
@@ -24,6 +23,7 @@ from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protoc
 from thresher.federated.vault import FederatedVault, GatheredVault, parties_of
 from thresher.models.fit import Design
 from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
+from thresher.privacy.arrays import Floats
 from thresher.privacy.plan import Plan
 from thresher.vaults.penalties import Penalty
 from thresher.vaults.randomness import NoiseSource
@@ -39,7 +39,6 @@ __all__ = [
     "with_rounds",
 ]
 
-Floats = NDArray[np.float64]
 Backend = Literal["reference", "mpyc", "spu", "skellam"]
 TIMEOUT = 600.0  # seconds for one sum between processes of this machine
 

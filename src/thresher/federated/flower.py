@@ -25,9 +25,6 @@ from dataclasses import asdict, dataclass
 from logging import getLogger
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 try:
     from flwr.app import ConfigRecord, Context, Message, RecordDict
     from flwr.clientapp import ClientApp
@@ -41,12 +38,12 @@ from thresher.federated.aggregation import skellam_share
 from thresher.federated.group import Group
 from thresher.federated.messages import BadMessage, Stage
 from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
+from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["FlowerAggregation", "Member", "client_app", "server_app"]
 
-Integers = NDArray[np.int64]
 T = TypeVar("T")
 
 ACTION = "secure_sum"

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thresher.federated.aggregation import Integers, Law
+from thresher.federated.aggregation import Law
 from thresher.federated.answering import Load, answer
 from thresher.federated.estimators import algorithm_of
 from thresher.federated.flower import PATIENCE, FlowerAggregation, Member, client_app, server_app
@@ -29,6 +28,7 @@ from thresher.federated.study import Study
 from thresher.federated.vault import JointVault
 from thresher.models.estimator import Found
 from thresher.models.fit import Fit
+from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.releases import SkellamRelease
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import nobody
@@ -39,8 +39,6 @@ if TYPE_CHECKING:  # where Flower is missing, thresher.federated.flower says how
     from flwr.serverapp import ServerApp
 
 __all__ = ["fit_app", "fitted", "party_app"]
-
-Floats = NDArray[np.float64]
 
 
 def fit_app(study: Study, out: str | Path, patience: float = PATIENCE) -> ServerApp:

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from thresher.data.whole_files import sync_folder
-from thresher.federated.aggregation import Integers
 from thresher.federated.seals import Seals, write_whole
+from thresher.privacy.arrays import Integers
 from thresher.privacy.plan import Plan
 
 __all__ = ["Journal", "Prepared", "price"]

@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.federated import identities, masks, secret_shares, statements
 from thresher.federated.group import Group
 from thresher.federated.messages import SERVER, BadMessage, Message, Stage, decode, encode
+from thresher.privacy.arrays import Integers
 
 __all__ = ["MaskingParty", "Memory"]
-
-Integers = NDArray[np.int64]
 
 
 @dataclass

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.federated import identities, masks, secret_shares, statements
 from thresher.federated.group import Group
 from thresher.federated.messages import SERVER, BadMessage, Message, Stage, decode, encode
+from thresher.privacy.arrays import Integers
 
 __all__ = ["MaskingServer", "RoundAborted"]
-
-Integers = NDArray[np.int64]
 
 
 class RoundAborted(RuntimeError):  # noqa: N818  (the public name says what it is)

@@ -21,10 +21,11 @@ import numpy as np
 
 from thresher.federated import mpyc_worker
 from thresher.federated.aborted import Aborted
-from thresher.federated.aggregation import LARGEST_UNIT, Integers
+from thresher.federated.aggregation import LARGEST_UNIT
 from thresher.federated.mpyc_worker import frames
 from thresher.federated.seats import TLS, check_seats, free_ports
 from thresher.federated.workers import Worker
+from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
 __all__ = ["RANDOMNESS", "TLS", "MPyCAggregation", "MPyCParty"]

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thresher.federated.aggregation import LARGEST_UNIT, Integers
+from thresher.federated.aggregation import LARGEST_UNIT
+from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.releases import Release
 from thresher.vaults import CentralVault
 from thresher.vaults.central.minimisers import check_ridge
 
 __all__ = ["DataSets", "Party"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

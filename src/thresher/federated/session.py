@@ -15,19 +15,18 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.federated.aborted import Aborted, Ended
-from thresher.federated.aggregation import Integers, Law
+from thresher.federated.aggregation import Law
 from thresher.federated.journal import Journal
 from thresher.federated.mpyc import LONGEST, RANDOMNESS
 from thresher.federated.parties import Party
 from thresher.federated.vault import JointVault
+from thresher.privacy.arrays import Floats, Integers
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Seat", "Session", "SessionVault", "longest_message"]
 
-Floats = NDArray[np.float64]
 Status = dict[str, Any]
 
 

@@ -6,20 +6,16 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from thresher.federated.aggregation import skellam_share
 from thresher.federated.group import Group
 from thresher.federated.identities import new_identity, public_identity
 from thresher.federated.messages import Stage
 from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
+from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["SkellamAggregation"]
-
-Integers = NDArray[np.int64]
 
 
 class SkellamAggregation:

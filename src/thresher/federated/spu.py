@@ -20,17 +20,15 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.federated.aborted import Aborted
 from thresher.federated.additive import additive_shares
 from thresher.federated.processes import Processes
 from thresher.federated.seats import free_ports
+from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
 __all__ = ["SPUAggregation"]
-
-Integers = NDArray[np.int64]
 
 SERVERS = {"cheetah": 2, "aby3": 3}
 WORKER = Path(__file__).with_name("spu_worker.py")

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thresher.federated.aggregation import Aggregation, Integers, Law
+from thresher.federated.aggregation import Aggregation, Law
 from thresher.federated.parties import DataSets, Party
+from thresher.privacy.arrays import Floats, Indices, Integers
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import JointRelease, Release
 from thresher.privacy.sensitivity import most_present, norm_error, round_off
@@ -24,9 +24,6 @@ from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["FederatedVault", "GatheredVault", "JointVault", "SeparateVault", "parties_of"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 def parties_of(data: DataSets, y: Floats, plan: Plan, noise: NoiseSource, sizes: Sequence[int]) -> list[Party]:

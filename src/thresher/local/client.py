@@ -16,19 +16,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.data.concealment import discreet
 from thresher.data.whole_files import sync_folder
 from thresher.local.task import Question, Task
 from thresher.local.wire import Report, encode, format_of, fresh_id
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import BudgetExceeded, is_whole
 from thresher.vaults.people import Reporter, unit_labels
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Client"]
-
-Floats = NDArray[np.float64]
 
 
 class Client:

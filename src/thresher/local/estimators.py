@@ -9,22 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from thresher.algorithms import LDPIHT, LocalAlgorithm, resolve_local
 from thresher.data.tables import reject_text
 from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.plan import Plan
 from thresher.vaults import LabelVault, SimulatedVault
 from thresher.vaults.losses import Loss, measurement_of
 
 __all__ = ["LocalSparseClassifier", "LocalSparseRegressor", "algorithm_of", "features_are_public", "planned_for"]
-
-Floats = NDArray[np.float64]
 
 
 class _LocalModel(LinearModel):

@@ -34,6 +34,7 @@ from thresher.local.task import Question, Task
 from thresher.local.wire import BadReport, Report, decode, format_of, fresh_id
 from thresher.models.estimator import Found
 from thresher.models.fit import Outcome, completed
+from thresher.privacy.arrays import Floats
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import Release
 from thresher.vaults import LabelVault, LocalVault
@@ -42,7 +43,6 @@ from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Server"]
 
-Floats = NDArray[np.float64]
 Sum = tuple[int, NDArray[np.int64]]  # of people, and of their units
 
 CROWD = 10  # times the planned number of people: what endless reports may take of the memory

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms import LDPIHT, LOCAL
 from thresher.local.strict import (
@@ -32,6 +31,7 @@ from thresher.local.strict import (
     short,
     whole,
 )
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import LARGEST, SMALLEST, Bounds
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import (
@@ -51,7 +51,6 @@ from thresher.vaults.problem import LinearProblem, linear_problem
 
 __all__ = ["Question", "Task"]
 
-Floats = NDArray[np.float64]
 
 TASK_FORMAT, QUESTION_FORMAT = "thresher-task-1", "thresher-question-1"
 MOST_PEOPLE = 2**32 - 1  # the number of a row travels as 32 bits

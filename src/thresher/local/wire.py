@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.local.task import Task
+from thresher.privacy.arrays import Floats
 from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Signs, Sphere
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["REASONS", "BadReport", "Report", "decode", "encode", "format_of", "fresh_id"]
 
-Floats = NDArray[np.float64]
 Units = NDArray[np.int64]
 
 MAGIC, VERSION = b"THRS", 1

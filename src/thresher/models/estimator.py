@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_X_y
@@ -21,6 +20,7 @@ from thresher.data.tables import reject_text, without_counts, without_values
 from thresher.ledger import without_password
 from thresher.models.fit import Design, Fit, Outcome
 from thresher.privacy import logs
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.certificate import Certificate
@@ -33,9 +33,6 @@ from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Found", "PrivateEstimator", "adopt", "design_of"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class PrivateEstimator(BaseEstimator):

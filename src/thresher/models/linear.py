@@ -27,6 +27,7 @@ from thresher.data.tables import numeric_target, reject_text
 from thresher.data.whole_files import write_whole
 from thresher.models.tables import TabularModel
 from thresher.privacy import logs
+from thresher.privacy.arrays import Floats
 from thresher.privacy.model_hash import linear_parts
 from thresher.privacy.plan import Plan
 from thresher.report.summary import Summary, summary_of
@@ -36,7 +37,6 @@ from thresher.vaults.problem import LinearProblem, linear_problem
 
 __all__ = ["KINDS", "ClassifierModel", "LinearModel", "RegressorModel", "Target"]
 
-Floats = NDArray[np.float64]
 Target = float | tuple[float, float] | None
 
 WITH_UNCERTAINTY = ("pursuit",)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +16,7 @@ from thresher.data.concealment import discreet
 from thresher.data.tables import reject_text
 from thresher.models.estimator import PrivateEstimator, design_of
 from thresher.privacy.accounting import zcdp_rho
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
@@ -28,8 +28,6 @@ from thresher.vaults.losses import SQUARED
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["PrivateScaler"]
-
-Floats = NDArray[np.float64]
 
 FINEST = 1e-9  # of a column's bound: what is closer to the middle than this counts as equal to it
 TAILS = (0.05, 0.25)  # the fewest and the most rows that the default range leaves out at each end

@@ -14,12 +14,11 @@ from scipy import sparse
 from thresher.algorithms.uncertainty import Uncertainty
 from thresher.data.schema import Encoding, Schema
 from thresher.models.estimator import PrivateEstimator
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.plan import Plan
 
 __all__ = ["TabularModel"]
-
-Floats = NDArray[np.float64]
 
 DECLARED = ("feature_bound", "target_bound", "classes")
 

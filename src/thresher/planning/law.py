@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from thresher.privacy.arrays import Floats
 from thresher.vaults.clipping import clip_targets
 from thresher.vaults.problem import LinearProblem
 
@@ -22,8 +23,6 @@ DEVIATIONS = 3.0
 WEAKEST, STRONGEST = 0.5, 1.5  # of the true features' effects, before they are scaled to the signal
 LOGISTIC_VARIANCE = math.pi**2 / 3
 UNIFORM_DEVIATION = 1 / math.sqrt(3)  # in units of the bound
-
-Floats = NDArray[np.float64]
 
 
 class Drawn(NamedTuple):

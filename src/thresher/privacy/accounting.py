@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.subsampling import (
     EXACT_ORDERS,
     LEAST_DELTA,
@@ -38,8 +38,6 @@ __all__ = [
     "zcdp_epsilon",
     "zcdp_rho",
 ]
-
-Floats = NDArray[np.float64]
 
 ORDERS: Floats = np.union1d(1 + np.geomspace(1e-3, 1e5, 400), EXACT_ORDERS)
 """The Renyi orders on which mixed plans are composed; any finite set of orders gives a valid bound."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from numpy.typing import NDArray
+
+from thresher.privacy.arrays import Floats
 
 __all__ = ["LARGEST", "LARGEST_BOUND", "SMALLEST", "SMALLEST_BOUND", "Bounds"]
 
-Floats = NDArray[np.float64]
 
 SMALLEST, LARGEST = 1e-100, 1e100  # of clips: outside, squares under- or overflow and norms lie
 SMALLEST_BOUND, LARGEST_BOUND = 1e-40, 1e40  # so that clips, ridges and radii that follow from bounds stay inside that

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency
 
 __all__ = [
@@ -28,8 +28,6 @@ __all__ = [
     "poisson_rdp",
     "poisson_sd",
 ]
-
-Floats = NDArray[np.float64]
 
 Sampling = Literal["poisson", "fixed"]
 """Every row with the same chance and independently; or so many rows, all subsets alike."""

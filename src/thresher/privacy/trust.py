@@ -80,7 +80,6 @@ TRUST: Mapping[Trust, Mapping[str, str]] = {
 }
 """``{unit}`` stands for what is PROTECTED. People who randomise their own record report once, so there it says so."""
 
-
 FORMERLY: Mapping[Trust, str] = {
     "local": "each person's whole record, from everybody else, the server included",
     "labels": "each person's label, from everybody else, the server included; the features are PUBLIC and not "

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from opacus import GradSampleModule
 from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
+
+from thresher.privacy.arrays import Floats
 
 __all__ = [
     "LEAST_CLIP",
@@ -29,7 +29,6 @@ __all__ = [
     "trainable",
 ]
 
-Floats = NDArray[np.float64]
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 PIECE = 2**14  # squares summed up at a time: in single precision the sum's relative error is at most PIECE * 2^-24 ...

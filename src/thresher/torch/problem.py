@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import is_whole
 from thresher.privacy.trust import Unit
 
 __all__ = ["ModuleProblem"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
 from thresher.data.concealment import discreet
 from thresher.ledger import Ledger, Reservation, ledger_at, without_password
 from thresher.models.fit import Design, Fit, Outcome
 from thresher.privacy import logs
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.privacy.model_hash import model_hash
 from thresher.privacy.plan import Plan
@@ -30,8 +30,6 @@ from thresher.torch.vault import ModuleVault
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["PrivateTrainer", "parts_of"]
-
-Floats = NDArray[np.float64]
 
 STOPS = 100  # checkpoints in a training, so that a kill loses at most one part in so many
 

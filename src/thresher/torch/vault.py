@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import Release, SampledRelease
 from thresher.privacy.sensitivity import momentum_clip
@@ -19,7 +20,6 @@ from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["ModuleVault"]
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 MEMORY, MOST = 2**22, 512  # numbers in the gradients that are worked on at a time, and examples; more is slower
 Parts = Callable[[Tensor, Tensor], Floats]

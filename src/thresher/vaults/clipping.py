@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.data.sparse_structure import by_rows, check_structure
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.vaults.kernels.rows import squares
 
@@ -23,8 +24,6 @@ __all__ = [
     "rounded_down",
     "without_duplicates",
 ]
-
-Floats = NDArray[np.float64]
 
 SMALLEST_SINGLE = 1e-30  # row bound in single precision: below, entries have too few digits to be shrunk exactly
 _BLOCK = 2**18  # entries of a sparse matrix that are worked on at a time

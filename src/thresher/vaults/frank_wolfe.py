@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import SMALLEST
 from thresher.vaults.polytopes import L1Ball, Polytope, Simplex
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Walk"]
-
-Floats = NDArray[np.float64]
 
 
 class Walk:

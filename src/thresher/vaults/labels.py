@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, BudgetExceeded
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import Release
@@ -19,8 +20,6 @@ from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import nobody
 
 __all__ = ["LabelVault"]
-
-Floats = NDArray[np.float64]
 
 
 class LabelVault(Rows):

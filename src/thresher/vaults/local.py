@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.budget import Adjacency, BudgetExceeded
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import Release
@@ -16,9 +16,6 @@ from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["LocalVault", "SimulatedVault"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class LocalVault(Vault):

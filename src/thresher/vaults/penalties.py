@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from thresher.privacy.arrays import Floats
 
 __all__ = ["NO_PENALTY", "Penalty"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

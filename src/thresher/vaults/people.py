@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.data.sparse_structure import by_rows
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, BudgetExceeded
 from thresher.privacy.releases import (
@@ -41,9 +41,6 @@ __all__ = [
     "unit_labels",
     "vector_randomiser",
 ]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 BLOCK = 2**20  # numbers in a block of simulated people: 8 MB, whatever the size of the crowd
 

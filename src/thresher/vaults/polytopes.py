@@ -11,18 +11,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.data.sparse_structure import check_structure
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.bounds import LARGEST, SMALLEST, Bounds
 from thresher.vaults.clipping import row_norms
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["L1Ball", "Polytope", "Simplex", "is_measured_here", "least_on_ball"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class _Hull:

@@ -27,13 +27,11 @@ from randomgen import AESCounter
 from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
+from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.subsampling import Sampling
 from thresher.vaults.kernels.normal import upper_tail
 
 __all__ = ["NoiseSource"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 GRID_STEPS = 2**28  # grid steps per standard deviation in hardened mode
 SKELLAM_EXCESS = 2.0**14 / 24  # (x^4 / v^2) / 24 at 11 standard deviations: no draw lies further out

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.vaults.kernels.rows import sum_of_outputs
 
 __all__ = ["CLASSES", "NUMBERS", "Scoring"]
-
-Floats = NDArray[np.float64]
 
 WORST_LOG_LOSS = 5.0
 """Where log losses are clipped, in units of that of a uniform guess: at a chance of 1/32 for two classes."""

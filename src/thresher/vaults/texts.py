@@ -16,8 +16,6 @@ from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["TextVault"]
 
-Floats = NDArray[np.float64]
-
 
 class TextVault(Vault):
     """Columns of texts, one text or none ("") in a cell."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.data.sparse_structure import by_rows
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.budget import Adjacency
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import GaussianScore, RandomTrials
@@ -27,10 +28,6 @@ from thresher.vaults.scoring import Scoring
 from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["Candidate", "HeldOut", "Trial", "Trials"]
-
-Floats = NDArray[np.float64]
-
-Indices = NDArray[np.intp]
 
 Part = tuple[Any, Floats, Indices | None]
 """Rows, their targets and, where the unit is a person, whose they are."""

@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.privacy import logs
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import LARGEST, SMALLEST
 from thresher.privacy.plan import Answer, Meter, Plan
 from thresher.privacy.releases import Release
@@ -18,8 +18,6 @@ from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Vault", "nobody"]
-
-Floats = NDArray[np.float64]
 
 
 def nobody() -> None:

@@ -15,13 +15,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms import DPGD, ObjectivePerturbation, OutputPerturbation, RajkumarAgarwal
 from thresher.algorithms.stochastic import Stochastic
 from thresher.federated.parties import DataSets, Party
 from thresher.federated.protocols import Noise
 from thresher.federated.vault import parties_of
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
@@ -39,7 +39,6 @@ from thresher_papers.experiments.parties import open_vault, plan_for
 
 __all__ = ["EPSILON", "HANDED_OVER", "METHODS", "ROUNDS", "run"]
 
-Floats = NDArray[np.float64]
 
 EPSILON, RIDGE, CLIP = 0.5, 1e-3, 1.0
 ROUNDS, MOMENTUM, WATCHED = 100, 0.8, 5

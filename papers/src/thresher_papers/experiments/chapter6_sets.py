@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from thresher.privacy.arrays import Floats
 from thresher_papers.datasets import load
 from thresher_papers.datasets.real_set import shuffled
 
 __all__ = ["SETS", "Rows"]
-
-Floats = NDArray[np.float64]
 
 
 class Rows(NamedTuple):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.federated.aggregation import Integers
 from thresher.federated.parties import Party, whole_steps
+from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.questions import CertifiedSearch
 from thresher.privacy.releases import Release
 from thresher.vaults.central.minimisers import certified_search
@@ -22,8 +22,6 @@ from thresher.vaults.central.perturbation import curvature_ratio
 from thresher.vaults.clipping import clip_rows
 
 __all__ = ["Crowd"]
-
-Floats = NDArray[np.float64]
 
 CHUNK = 2000  # rows worked on at a time
 HALVINGS = 80  # of an interval: to the last digit

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.vaults.central.minimise import minimise_strongly_convex
 from thresher.vaults.losses import LOGISTIC, SQUARED
 from thresher_papers.experiments.chapter6_sets import Rows
 
 __all__ = ["Judge"]
-
-Floats = NDArray[np.float64]
 
 
 class Judge:

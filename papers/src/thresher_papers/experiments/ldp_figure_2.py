@@ -15,6 +15,7 @@ from scipy.special import expit
 
 from thresher.algorithms import DPIGHT, IGHT
 from thresher.models.sparse import SparseClassifier
+from thresher.privacy.arrays import Floats
 from thresher.report.charts import Chart
 from thresher_papers.datasets import load
 from thresher_papers.experiments.experiment import Cell, Experiment, Grid, Part, Row, Verdict
@@ -22,7 +23,6 @@ from thresher_papers.experiments.rows import Mean, curve, means, values_of
 
 __all__ = ["EXPERIMENT"]
 
-Floats = NDArray[np.float64]
 
 RIDGE, DELTA = 1e-3, 1e-3  # the paper's; erratum E-4
 COLUMNS = 54

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms import LDPIHT, LabelLasso, LabelLDPIHT
 from thresher.local.estimators import LocalSparseRegressor
@@ -30,8 +29,6 @@ __all__ = [
     "relative_error",
     "run",
 ]
-
-Floats = NDArray[np.float64]
 
 EXACT = "no noise (not private)"
 DELTA = 1e-3  # the paper's, of its Gaussian noise only; erratum E-4

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms import DPLSSGD, DPSGD
 from thresher.algorithms.smoothing import smoothed, spectral_means
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.report.charts import Chart, Series
@@ -19,8 +19,6 @@ from thresher_papers.experiments.experiment import Cell, Experiment, Grid, Part,
 from thresher_papers.experiments.rows import Mean, means
 
 __all__ = ["EXPERIMENT"]
-
-Floats = NDArray[np.float64]
 
 SETTINGS = {"wave": (0.1, 10.0), "image": (0.2, 100.0)}  # the noise's sd, and sigma
 ACROSS, SHOWN = 100, 25  # points in a period; the row of the image that is shown

@@ -9,13 +9,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.algorithms import DPGD, ObjectivePerturbation, OutputPerturbation
 from thresher.federated.parties import DataSets
 from thresher.federated.protocols import Noise
 from thresher.federated.vault import parties_of
 from thresher.privacy.accounting import gaussian_epsilon
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
@@ -28,7 +28,6 @@ from thresher_papers.experiments.rows import values_of
 
 __all__ = ["COLUMNS", "EXPERIMENT", "PRINTED"]
 
-Floats = NDArray[np.float64]
 
 M, EACH, RIDGE, EPSILON, G, ROUNDS, D = 100, 500, 0.01, 0.5, 1.0, 100, 122  # 122 columns: KDDCup99 in the thesis
 DELTAS, DRAWS, FINENESS = (1e-3, 1e-6), 1000, 400

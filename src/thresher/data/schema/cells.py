@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from thresher.data.schema.column import Column
 from thresher.data.schema.dialect import PLAIN, Dialect
+from thresher.privacy.arrays import Floats
 
 __all__ = [
     "FAULTS", "GAP", "NOBODY", "OTHER", "codes_of", "faults_of", "ids_of", "numbers_of", "several_codes_of", "texts_of",
 ]  # fmt: skip
 
-Floats = NDArray[np.float64]
 
 GAP, OTHER = -1, -2  # codes of cells that hold no declared category: the last and the last but one of a list
 NOBODY = "(missing)"  # whose rows are that tell no person

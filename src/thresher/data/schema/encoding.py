@@ -15,10 +15,9 @@ from scipy import sparse
 from thresher.data.schema.cells import codes_of, numbers_of, several_codes_of
 from thresher.data.schema.column import Column
 from thresher.data.schema.dialect import PLAIN, Dialect
+from thresher.privacy.arrays import Floats
 
 __all__ = ["Encoding", "Read"]
-
-Floats = NDArray[np.float64]
 
 SPARSE_BELOW = 0.25  # of the entries of a row: with fewer that are not zero, rows are kept sparse
 

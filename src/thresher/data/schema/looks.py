@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.data.schema.cells import numbers_of, texts_of
 from thresher.data.schema.column import Column
 from thresher.data.schema.dialect import DELIMITERS, PLAIN, THOUSANDS, Dialect, encoding_of
 from thresher.data.schema.sources import Source, source_of
+from thresher.privacy.arrays import Floats
 
 __all__ = ["FIRST_DAY", "LAST_DAY", "SURE", "Looks", "Undeclared", "named_code", "named_id", "unnamed"]
-
-Floats = NDArray[np.float64]
 
 SURE = 0.9  # of the cells that are not empty must be of a kind
 SEEN = 2**20  # bytes by which an encoding is recognised

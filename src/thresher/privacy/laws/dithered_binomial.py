@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DitheredBinomial"]
+from thresher.privacy.arrays import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["DitheredBinomial"]
 
 WINDOW = 10.0  # standard deviations; beyond, an outcome counts as lost to delta
 RESOLUTION = 16  # lattice points below the shifts of an octave: the chord between two of them is 0.1 % above the curve

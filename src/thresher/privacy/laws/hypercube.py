@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.budget import is_whole
 from thresher.privacy.laws.checks import check_dimension, check_epsilon, numbers
 
 __all__ = ["MOST_SAMPLED", "HypercubeLaw", "Signs"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_SAMPLED = 62  # signs in a report: more gain next to nothing, and so many are counted in 64-bit integers
 

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.privacy.accounting import gaussian_epsilon, gaussian_mu
+from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.budget import is_whole
 from thresher.privacy.laws.checks import check_epsilon, numbers
 
 __all__ = ["ClassesLaw", "GaussianLaw", "LaplaceLaw", "PiecewiseLaw"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 RANGE = 2.0
 """Two labels of [-1, 1] are at most this far apart."""

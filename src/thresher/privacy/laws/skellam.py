@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from thresher.privacy.arrays import Floats
 
 __all__ = ["Skellam", "integer_l1"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,13 @@ from functools import cached_property, lru_cache
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import betainc, gammaln
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.laws.checks import check_dimension, check_epsilon
 
 __all__ = ["SphereLaw", "polar"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ __all__ = [
     "PrintedLabels",
 ]
 
-
 TOLERANCE_FACTOR = 10.0
 """sd_per_tolerance over sd_per_sensitivity: where the search stopped costs 1 % of what the tilt costs."""
 

@@ -9,18 +9,16 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.privacy import questions
 from thresher.privacy.accounting import ORDERS, Cost
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import is_whole
 from thresher.privacy.questions import Question
 from thresher.privacy.releases.base import GaussianRelease, Release
 from thresher.privacy.releases.sampled import SampledRelease
 
 __all__ = ["GaussianScore", "RandomTrials"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

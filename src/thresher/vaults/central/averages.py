@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.releases import Release
 from thresher.vaults.central.rows import Rows
 
 __all__ = ["Averages"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class Averages(Rows):

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.bounds import LARGEST
 from thresher.privacy.releases import Release, SampledRelease
 from thresher.privacy.sensitivity import momentum_clip
@@ -17,8 +17,6 @@ from thresher.vaults.randomness import GRID_STEPS
 
 __all__ = ["Batches"]
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Residuals = Callable[[Batch, Indices], Floats]
 """Of a batch and which rows it holds: what each row is multiplied by, clipped."""
 

@@ -7,14 +7,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.releases import Release
 from thresher.privacy.sensitivity import ROUND_OFF
 from thresher.vaults.central.rows import Rows, margins_of
 
 __all__ = ["Choices"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class Choices(Rows):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.releases import Release
 from thresher.vaults.engines.lazy import LazyGradient, is_walkable
 from thresher.vaults.frank_wolfe import Walk
@@ -16,8 +16,6 @@ from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Follower", "can_follow"]
-
-Floats = NDArray[np.float64]
 
 LARGEST_EXPONENT = 1e9  # of a weight: beyond it, bounds on exponents are off by more than one by round-off alone
 FURTHEST_TARGET = 1e6  # in clips: beyond it, round-off in a residual is no longer small against the clip

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
+
+from thresher.privacy.arrays import Floats
 
 __all__ = ["minimise_strongly_convex"]
 
-Floats = NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, Floats]]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import LARGEST, SMALLEST
 from thresher.privacy.budget import Adjacency
 from thresher.privacy.plan import Plan
@@ -19,8 +19,6 @@ from thresher.vaults.engines import Engine
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["MOST_SEARCHED", "Minimisers", "assumed_of_searches", "certified_search", "check_ridge"]
-
-Floats = NDArray[np.float64]
 
 MOST_SEARCHED = 2
 """Rows, or people, times n, for which a search is certified to its precision. A minimiser over m of them may be as far

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.releases import Release
 from thresher.privacy.sensitivity import ROUND_OFF, norm_error, round_off
 from thresher.vaults.central.minimise import minimise_strongly_convex
@@ -14,9 +14,6 @@ from thresher.vaults.central.minimisers import MOST_SEARCHED, Minimisers, check_
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Perturbation", "curvature_ratio"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 PRECISION = 1e-5  # of the gradient at the minimiser, over clip / n: how far from it the search may stop
 LARGEST_DRAW = 40.0  # standard deviations; a floating-point normal never reaches it, an exact one with chance e^-800

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.data.dask.collections import applied
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.plan import Plan
 from thresher.privacy.questions import CertifiedSearch
 from thresher.privacy.releases import Release
@@ -21,9 +21,6 @@ from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, nobody
 
 __all__ = ["Rows", "clip_residuals", "margins_of"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class Restricted(NamedTuple):

@@ -10,15 +10,12 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.facts import MOST_ROWS_EACH
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Shares"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class Shares:

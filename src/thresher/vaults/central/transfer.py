@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.data.sparse_structure import check_structure
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.bounds import SMALLEST
 from thresher.privacy.releases import PrintedLabels, Release
 from thresher.privacy.sensitivity import ROUND_OFF
@@ -18,9 +18,6 @@ from thresher.vaults.central.rows import margins_of
 from thresher.vaults.engines import Engine
 
 __all__ = ["Transfer", "in_units", "spectral_norm"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 EXACT_UP_TO = 2048  # the smaller side of a matrix whose spectral norm is computed from its Gram matrix
 BOUND_ROUNDS = 50

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.releases import Release
 from thresher.privacy.sensitivity import ROUND_OFF
 from thresher.vaults.central.followers import Follower, can_follow
@@ -16,8 +16,6 @@ from thresher.vaults.frank_wolfe import Walk
 from thresher.vaults.polytopes import L1Ball, Polytope, Simplex, is_measured_here
 
 __all__ = ["Vertices"]
-
-Floats = NDArray[np.float64]
 
 NOTHING = 1e-300  # a coefficient that changes no margin
 

@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.budget import is_whole
 from thresher.privacy.releases import Release
 from thresher.vaults.central.rows import Rows
 
 __all__ = ["Voting", "ballot"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 PENALTY = 0.2
 """Of a block's Lasso, over the penalty at which its model is empty. A block may choose it from its own rows."""

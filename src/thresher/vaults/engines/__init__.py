@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from thresher.data.dask.collections import Partitions
+from thresher.privacy.arrays import Floats, Indices
 from thresher.vaults.clipping import rounded_down
 from thresher.vaults.engines.batches import Batch, ByRows
 from thresher.vaults.engines.dense import DenseEngine
 from thresher.vaults.engines.sparse import SparseEngine
 
 __all__ = ["Batch", "ByRows", "Engine", "engine_for"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class Engine(Protocol):

@@ -8,11 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats, Indices
 from thresher.vaults.kernels.rows import dots
 from thresher.vaults.kernels.sums import BLOCK, add_up
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class Batch(Protocol):

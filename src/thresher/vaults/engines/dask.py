@@ -20,14 +20,13 @@ from scipy import sparse
 
 from thresher.data.dask.collections import Partitions, Refused, Sealed
 from thresher.data.sparse_structure import by_rows
+from thresher.privacy.arrays import Floats, Indices
 from thresher.vaults.engines import Engine, engine_for
 from thresher.vaults.engines.batches import ByRows
 from thresher.vaults.kernels.sums import add_up
 
 __all__ = ["DaskEngine"]
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Question = Callable[..., Any]
 
 PIECES, PIECE = 64, 2**25  # as many pieces as this, or more of so many bytes: there should be some for every worker

@@ -10,15 +10,14 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats
 from thresher.vaults.engines.sparse import SparseEngine
 from thresher.vaults.kernels import compiled
 from thresher.vaults.losses import Pieces
 
 __all__ = ["LazyGradient", "is_walkable"]
 
-Floats = NDArray[np.float64]
 
 UNIFORMS, TRIES = 8192, 1024  # numbers drawn at a time, and used before bounds are worth being taken afresh
 WINDOW = 4  # bounds on gradients hold for the next step/WINDOW steps: the later, the less a step changes

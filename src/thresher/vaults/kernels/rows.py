@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats, Indices
 from thresher.vaults.kernels import compiled
 from thresher.vaults.kernels.threads import BLOCKS, blocks_of, share
 
 __all__ = ["dots", "product", "squares", "sum_of_outputs"]
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 SHARED_FROM = 500_000  # numbers; fewer are done before another thread has woken up
 AT_A_TIME = 2**16  # numbers in a copy, where one is needed

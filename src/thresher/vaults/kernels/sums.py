@@ -12,10 +12,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK", "add_up", "gram_of", "segment_sums"]
+from thresher.privacy.arrays import Floats
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
+__all__ = ["BLOCK", "add_up", "gram_of", "segment_sums"]
 
 BLOCK = 256
 FEW, MANY = 32, 64  # terms of a block where blocks are summed up in blocks again; blocks that are multiplied at a time

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from scipy.special import expit, softmax
 
+from thresher.privacy.arrays import Floats
 from thresher.vaults.kernels.rows import sum_of_outputs
-from thresher.vaults.losses.loss import Floats, Loss
+from thresher.vaults.losses.loss import Loss
 from thresher.vaults.losses.pieces import Pieces
 
 __all__ = ["LOGISTIC", "MULTINOMIAL", "Logistic", "Multinomial"]

@@ -6,14 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from thresher.privacy.arrays import Floats
 from thresher.vaults.losses.pieces import Pieces
 
-__all__ = ["Floats", "Loss"]
-
-Floats = NDArray[np.float64]
+__all__ = ["Loss"]
 
 
 class Loss(ABC):

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 from scipy.special import expit, ndtr
 
-from thresher.vaults.losses.loss import Floats, Loss
+from thresher.privacy.arrays import Floats
+from thresher.vaults.losses.loss import Loss
 from thresher.vaults.losses.squared import SQUARED
 
 __all__ = ["MEASUREMENTS", "Measured", "measurement_of"]

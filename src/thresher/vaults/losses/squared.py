@@ -7,7 +7,8 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from thresher.vaults.losses.loss import Floats, Loss
+from thresher.privacy.arrays import Floats
+from thresher.vaults.losses.loss import Loss
 from thresher.vaults.losses.pieces import Pieces
 
 __all__ = ["SQUARED", "Squared"]

@@ -7,16 +7,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.laws.checks import check_width, numbers
 from thresher.privacy.laws.hypercube import MOST_SAMPLED, HypercubeLaw, Signs
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Hypercube"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.laws.checks import numbers
 from thresher.privacy.laws.labels import ClassesLaw, GaussianLaw, LaplaceLaw, PiecewiseLaw
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Classes", "Gaussian", "Laplace", "Piecewise", "grid_of"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainccinv
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.laws.checks import check_width
 from thresher.privacy.laws.sphere import SphereLaw, polar
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Sphere"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
