@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 
+from thresher.federated.crypto import new_identity, public_identity
 from thresher.federated.group import Group
-from thresher.federated.identities import new_identity, public_identity
 from thresher.federated.messages import Stage
 from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
 

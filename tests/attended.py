@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
 from thresher.federated.mpyc import MPyCParty
 from thresher.federated.run import run_party
 from thresher.federated.task import Task

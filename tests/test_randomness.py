@@ -710,7 +710,7 @@ MAY_DRAW = {
     "vaults/randomness.py", "data/laws.py", "data/whole_files.py", "algorithms/public_rows.py",
     "audit/adversarial_rows.py", "audit/attacks.py", "audit/one_run.py",
     "planning/law.py", "planning/simulate.py", "ledger/chain.py", "ledger/repeats.py",
-    "federated/masks.py", "federated/secret_shares.py", "federated/additive.py", "federated/seals.py",
+    "federated/crypto.py", "federated/secret_shares.py", "federated/spu.py", "federated/seals.py",
     "federated/mpyc_worker/table.py", "federated/spu_worker.py",
 }  # fmt: skip
 RANDOM_MODULES = {"random", "secrets", "randomgen", "numpy.random"}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from thresher.algorithms import DPGD, ObjectivePerturbation, OutputPerturbation
-from thresher.federated.parties import Party
 from thresher.federated.plans import for_the_smallest, joint
+from thresher.federated.vault import Party
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.releases import PerturbedMinimiser

@@ -19,11 +19,10 @@ from attended import NAMES, attend, write_data, write_task
 from thresher import load_model
 from thresher.cli.app import app
 from thresher.federated.journal import Journal
-from thresher.federated.parties import DataSets
 from thresher.federated.run import _rows
 from thresher.federated.seats import free_ports
 from thresher.federated.task import Task
-from thresher.federated.vault import GatheredVault, parties_of
+from thresher.federated.vault import DataSets, GatheredVault, parties_of
 from thresher.vaults.randomness import NoiseSource
 from waiting import MINUTES, eventually
 

@@ -17,17 +17,15 @@ from flower_machines import OneProcessGrid
 from secure_sums import EVERYBODY, IDENTITIES
 from thresher import load_model
 from thresher.algorithms import DPGD, DPIGHT
-from thresher.federated import FederatedDenseRegressor, FederatedSparseClassifier, FederatedSparseRegressor, answering
-from thresher.federated.answering import answer
+from thresher.federated import FederatedDenseRegressor, FederatedSparseClassifier, FederatedSparseRegressor, rounds
 from thresher.federated.flower import FlowerAggregation
 from thresher.federated.flower_fit import fit_app, fitted, party_app
 from thresher.federated.group import Group
 from thresher.federated.messages import Stage
-from thresher.federated.parties import Party
-from thresher.federated.questions import Question
+from thresher.federated.rounds import Question, answer
 from thresher.federated.secagg import RoundAborted
 from thresher.federated.study import Study
-from thresher.federated.vault import JointVault
+from thresher.federated.vault import JointVault, Party
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
 
@@ -252,12 +250,12 @@ def test_price_and_round_are_on_disk_before_a_row_is_clipped(tmp_path, monkeypat
             raise MemoryError
 
     study = study_of()
-    monkeypatch.setattr(answering, "Party", Crashing)
+    monkeypatch.setattr(rounds, "Party", Crashing)
     with pytest.raises(MemoryError):
         answer(study, 0, partial(table, 0), tmp_path, question_of(study).to_bytes())
     assert events.index("clipped") == len(events) - 1
     assert [entry["what"] for entry in events[-2]] == ["charge", "begun"]
-    monkeypatch.setattr(answering, "Party", Party)
+    monkeypatch.setattr(rounds, "Party", Party)
     with pytest.raises(ValueError, match="was answered before"):  # a crash does not give a round back
         answer(study, 0, partial(table, 0), tmp_path, question_of(study).to_bytes())
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from seated import addresses_of, gone, seated, together, windows
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
 from thresher.federated.mpyc import MPyCAggregation, MPyCParty
 from thresher.federated.mpyc_worker.frames import SHARE, Share
 from thresher.federated.mpyc_worker.mersenne import MODULUS

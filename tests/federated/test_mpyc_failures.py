@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from seated import FakeParty, addresses_of, connected, gone, knock, seated, together
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
 from thresher.federated.mpyc import MPyCParty
 from thresher.federated.mpyc_worker.links import MESSAGE
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seated import addresses_of, connected, seated, together
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
 pytest.importorskip("mpyc")

@@ -10,11 +10,9 @@ from thresher.algorithms import ObjectivePerturbation, OutputPerturbation, Rajku
 from thresher.algorithms.objective_perturbation import default_ridge
 from thresher.federated import FederatedDenseClassifier, FederatedDenseRegressor
 from thresher.federated.aggregation import ReferenceAggregation
-from thresher.federated.baselines import PathakVault, PrintedVault
-from thresher.federated.parties import DataSets
 from thresher.federated.plans import for_the_smallest, joint
-from thresher.federated.protocols import DENSE, protocol_of
-from thresher.federated.vault import GatheredVault, SeparateVault, parties_of
+from thresher.federated.protocols import DENSE, PathakVault, PrintedVault, protocol_of
+from thresher.federated.vault import DataSets, GatheredVault, SeparateVault, parties_of
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget, PrivacyWarning
 from thresher.privacy.releases import GaussianGradient, PrintedGradient

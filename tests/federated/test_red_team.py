@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from thresher.federated import FederatedSparseClassifier
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
 from thresher.federated.group import Group
 from thresher.federated.journal import Journal
 from thresher.federated.session import Session

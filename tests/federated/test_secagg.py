@@ -12,7 +12,7 @@ from scipy import stats
 pytest.importorskip("cryptography")
 
 from secure_sums import EVERYBODY, IDENTITIES, Study
-from thresher.federated import masks, secret_shares
+from thresher.federated import crypto, secret_shares
 from thresher.federated.group import Group
 from thresher.federated.messages import HEADER, SERVER, BadMessage, Message, Stage, decode, encode
 from thresher.federated.secagg import MaskingParty, MaskingServer, Memory, RoundAborted
@@ -121,7 +121,7 @@ def shares_opened_by(study, holders, about):
         party = study.parties[holder]
         envelope = decode(party.memory.envelopes, Stage.MASK, 1).contents[about]
         advertised = decode(party.memory.advertised, Stage.SHARE, 1).contents[about]
-        opened = masks.unseal(party._envelope_key(advertised, about, holder), envelope)
+        opened = crypto.unseal(party._envelope_key(advertised, about, holder), envelope)
         found[holder] = opened[secret_shares.SHARE_SIZE :]
     return found
 
@@ -201,7 +201,7 @@ def test_keys_that_their_party_did_not_sign_for_this_round_are_refused(forged):
     study = Study(3).play_until(Stage.SHARE)
     contents = dict(decode(study.questions[0], Stage.SHARE, 1).contents)
     contents[2] = {
-        "keys": masks.public_key(masks.fresh_secret()) + contents[2][32:],
+        "keys": crypto.public_key(crypto.fresh_secret()) + contents[2][32:],
         "signature": contents[2][:-1] + bytes([contents[2][-1] ^ 1]),
         "round": advertised_by(study, 2, round_number=2),
         "another's": contents[1],

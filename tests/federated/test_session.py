@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from thresher import load_model
-from thresher.federated.aborted import Aborted, Ended
-from thresher.federated.aggregation import dithered_binomial
+from thresher.federated.aggregation import Aborted, Ended, dithered_binomial
 from thresher.federated.journal import Journal
 from thresher.federated.run import run_party
 from thresher.federated.session import Session

@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
 from thresher.federated.processes import Processes
 from thresher.federated.seats import free_ports
 from thresher.federated.spu import QUESTION, SENT, WORKER, SPUAggregation

@@ -10,9 +10,8 @@ import pytest
 from scipy import sparse, stats
 
 from thresher.federated.aggregation import LARGEST_UNIT, ReferenceAggregation
-from thresher.federated.parties import DataSets, whole_steps
 from thresher.federated.plans import joint
-from thresher.federated.vault import GatheredVault, SeparateVault, parties_of
+from thresher.federated.vault import DataSets, GatheredVault, SeparateVault, parties_of, whole_steps
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
 from thresher.privacy.plan import Plan

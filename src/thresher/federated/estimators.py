@@ -17,10 +17,9 @@ from thresher.algorithms.protocol import Algorithm
 from thresher.data.concealment import discreet
 from thresher.data.tables import numeric_target, reject_text
 from thresher.federated.aggregation import Aggregation, ReferenceAggregation
-from thresher.federated.parties import DataSets
 from thresher.federated.plans import for_own_noise, for_the_smallest, joint, sizes_note
 from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protocol_of
-from thresher.federated.vault import FederatedVault, GatheredVault, parties_of
+from thresher.federated.vault import DataSets, FederatedVault, GatheredVault, parties_of
 from thresher.models.fit import Design
 from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
 from thresher.privacy.arrays import Floats

@@ -57,7 +57,7 @@ class Member:
     """What a party's own machine brings into secure sums; nothing of it comes from the server.
 
     ``answer`` turns a question into the party's vector, without noise, or raises to refuse it. It must count: a server
-    may ask as often as it likes, and every answer is a release (``thresher.federated.answering`` counts on disk).
+    may ask as often as it likes, and every answer is a release (``thresher.federated.rounds`` counts on disk).
     ``law`` is the least noise the party insists on: a question under a smaller variance is refused.
     """
 

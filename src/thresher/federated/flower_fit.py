@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresher.federated.aggregation import Law
-from thresher.federated.answering import Load, answer
 from thresher.federated.estimators import algorithm_of
 from thresher.federated.flower import PATIENCE, FlowerAggregation, Member, client_app, server_app
-from thresher.federated.questions import Question
+from thresher.federated.rounds import Load, Question, answer
 from thresher.federated.study import Study
 from thresher.federated.vault import JointVault
 from thresher.models.estimator import Found

@@ -5,7 +5,7 @@ is heard. Everything is written through to the disk before the next step, so tha
 less than what others may have seen. Shares are kept in a file of their own, only as long as they are needed: those of
 an attempt that was given up must not come together later.
 
-A party that a server asks (``thresher.federated.answering``) has no shares to open: a round is *begun*, and over.
+A party that a server asks (``thresher.federated.rounds``) has no shares to open: a round is *begun*, and over.
 
 Lines are sealed (``thresher.federated.seals``): a run, even one that is over, is not believed if its journal was
 changed.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
+from typing import Any
 
 from thresher.algorithms.protocol import Algorithm
 from thresher.algorithms.stochastic import Stochastic
@@ -22,7 +25,7 @@ from thresher.privacy.releases import (
 from thresher.privacy.trust import Trust
 from thresher.vaults.problem import linear_problem
 
-__all__ = ["bounds_note", "for_own_noise", "for_the_smallest", "joint", "sizes_note"]
+__all__ = ["bounds_note", "fingerprint", "for_own_noise", "for_the_smallest", "joint", "sizes_note"]
 
 JOINTLY: Mapping[type, tuple[type[JointRelease], type[JointRelease]]] = {
     GaussianGradient: (BinomialGradient, SkellamGradient),
@@ -87,3 +90,21 @@ def bounds_note(sizes: Sequence[int]) -> str:
 
 def _listed(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes)) if len(sizes) <= 10 else f"from {min(sizes)} to {max(sizes)}"
+
+
+def fingerprint(facts: Any) -> str:
+    """A hash by which machines know that they mean the same: 64 hexadecimal digits that tell these facts from others.
+
+    Of a number nine digits count: the last ones of what is computed may differ between two machines' libraries.
+    """
+    return sha256(json.dumps(_plain(facts), sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return value if isinstance(value, (bool, int, str)) or value is None else str(value)

@@ -15,7 +15,7 @@ from multiprocessing.connection import wait
 from subprocess import DEVNULL
 from typing import Any
 
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
 
 __all__ = ["Processes"]
 

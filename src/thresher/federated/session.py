@@ -16,12 +16,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from thresher.federated.aborted import Aborted, Ended
-from thresher.federated.aggregation import Law
+from thresher.federated.aggregation import Aborted, Ended, Law
 from thresher.federated.journal import Journal
 from thresher.federated.mpyc import LONGEST, RANDOMNESS
-from thresher.federated.parties import Party
-from thresher.federated.vault import JointVault
+from thresher.federated.vault import JointVault, Party
 from thresher.privacy.arrays import Floats, Integers
 from thresher.vaults.randomness import NoiseSource
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from thresher.federated.aggregation import skellam_share
+from thresher.federated.crypto import new_identity, public_identity
 from thresher.federated.group import Group
-from thresher.federated.identities import new_identity, public_identity
 from thresher.federated.messages import Stage
 from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
 from thresher.privacy.arrays import Integers

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import struct
 import subprocess
 from collections.abc import Sequence
@@ -21,14 +22,13 @@ from typing import Literal
 
 import numpy as np
 
-from thresher.federated.aborted import Aborted
-from thresher.federated.additive import additive_shares
+from thresher.federated.aggregation import Aborted
 from thresher.federated.processes import Processes
 from thresher.federated.seats import free_ports
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
-__all__ = ["SPUAggregation"]
+__all__ = ["SPUAggregation", "additive_shares"]
 
 SERVERS = {"cheetah": 2, "aby3": 3}
 WORKER = Path(__file__).with_name("spu_worker.py")
@@ -45,7 +45,7 @@ class SPUAggregation:
 
     ``protocol="aby3"`` takes three servers, of which two must be honest, and is faster. ``python`` is the interpreter
     of SPU's environment, by default what the environment variable THRESHER_SPU_PYTHON names. After
-    ``thresher.federated.aborted.Aborted`` the servers are gone: make a new aggregation.
+    ``thresher.federated.aggregation.Aborted`` the servers are gone: make a new aggregation.
     """
 
     def __init__(
@@ -112,6 +112,15 @@ class SPUAggregation:
 
     def _count(self, sent: list[int]) -> None:
         self._sent = self._sent + sum(sent) if self._sent is not None and all(sent) else None
+
+
+def additive_shares(secret: Integers, holders: int) -> list[Integers]:
+    """A share for each of the ``holders``, which add up to the secret modulo 2^64; any fewer are uniformly random."""
+    random = [np.frombuffer(secrets.token_bytes(secret.nbytes), dtype=np.int64) for _ in range(holders - 1)]
+    last = secret.copy()
+    for share in random:
+        last -= share  # NumPy's whole numbers wrap around
+    return [*random, last]
 
 
 def _chosen(python: str | None) -> str:

@@ -12,9 +12,8 @@ import numpy as np
 from sklearn.base import clone
 
 from thresher.federated.estimators import joint_plan
-from thresher.federated.fingerprint import fingerprint
 from thresher.federated.group import Group
-from thresher.federated.plans import bounds_note
+from thresher.federated.plans import bounds_note, fingerprint
 from thresher.models.linear import ClassifierModel
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import SkellamRelease

@@ -18,8 +18,7 @@ from thresher.federated.estimators import (
     joint_plan,
     with_rounds,
 )
-from thresher.federated.fingerprint import fingerprint
-from thresher.federated.plans import bounds_note
+from thresher.federated.plans import bounds_note, fingerprint
 from thresher.federated.seats import FEWEST, MOST, check_names
 from thresher.privacy.budget import is_whole
 from thresher.privacy.plan import Plan

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from thresher.federated.aggregation import ReferenceAggregation
-from thresher.federated.parties import Party
 from thresher.federated.plans import for_the_smallest, joint
 from thresher.federated.protocols import VAULTS, Noise
-from thresher.federated.vault import GatheredVault
+from thresher.federated.vault import GatheredVault, Party
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.vaults.problem import LinearProblem

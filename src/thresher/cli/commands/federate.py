@@ -11,7 +11,7 @@ import typer
 from thresher.cli.display import out, plan_record, show_certificate, show_coefficients, show_json, show_plans
 from thresher.cli.errors import check_outputs, complain
 from thresher.cli.options import AsJson, Force
-from thresher.federated.aborted import Aborted, Ended
+from thresher.federated.aggregation import Aborted, Ended
 from thresher.federated.task import Task
 
 __all__ = ["federate"]

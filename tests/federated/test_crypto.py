@@ -8,7 +8,7 @@ from scipy import stats
 
 pytest.importorskip("cryptography")
 
-from thresher.federated.masks import agree, fresh_secret, mask, pair_mask, public_key, seal, unseal
+from thresher.federated.crypto import agree, fresh_secret, mask, pair_mask, public_key, seal, unseal
 from thresher.federated.messages import BadMessage
 
 FALSE_ALARM = 1e-6  # of each statistical test, which draws fresh bits in every run
