@@ -38,9 +38,9 @@ def pytest_fixture_setup(fixturedef, request):
 
 def fresh_memory():
     """Within it the process has fitted nothing yet: tests use the same rows, and none is told of another's."""
-    from thresher.ledger.repeats import Memory  # here, so that what collects tests need not import everything
+    from thresher.ledger.repeats import FitMemory  # here, so that what collects tests need not import everything
 
-    return patch("thresher.ledger.repeats.MEMORY", Memory())
+    return patch("thresher.ledger.repeats.MEMORY", FitMemory())
 
 
 def kinds_as_before():

@@ -166,7 +166,7 @@ NOISELESS = [
 ]
 
 
-SECRETS = {"spu.py", "secret_shares.py", "crypto.py", "seals.py", "spu_worker.py", "table.py"}
+SECRETS = {"spu.py", "secret_shares.py", "crypto.py", "seals.py", "spu_worker.py", "runtime.py"}
 
 
 @pytest.mark.parametrize("name", NOISELESS)

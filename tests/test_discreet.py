@@ -24,7 +24,7 @@ from thresher.estimates.counts import count_faults
 from thresher.estimates.draft import estimate
 from thresher.federated import FederatedSparseClassifier, FederatedSparseRegressor
 from thresher.local.client import Client
-from thresher.local.task import Task
+from thresher.local.task import SurveyTask
 from thresher.models.scaler import PrivateScaler
 
 SECRET = "MRN-" + "77431"  # in two parts: tracebacks quote source lines
@@ -193,5 +193,5 @@ def test_a_schema_is_as_private_as_the_data_that_it_was_drafted_from(tmp_path):
 def test_no_record_of_a_person_is_carried(x, target):
     from thresher.local import Server
 
-    task: Task = Server(LocalSparseRegressor(1, **NUMBERS), people=1000, features=3).task
+    task: SurveyTask = Server(LocalSparseRegressor(1, **NUMBERS), people=1000, features=3).task
     assert SECRET not in told_by(refused(lambda: Client(task, x, target)))

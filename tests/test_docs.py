@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from shown import commands, examples, follow, problem_of, run_examples, skip_unless_there
 from thresher.cli.app import app
 from thresher.data.schema import Column, Schema
-from thresher.federated.task import Task
+from thresher.federated.task import JointTask
 from thresher_papers.datasets import REAL_SETS
 
 ROOT = Path(__file__).parent.parent
@@ -119,7 +119,7 @@ def test_the_examples_of_the_federated_page_show_what_they_say(capsys, tmp_path)
     assert capsys.readouterr().out == "[3 7] federated, simulated in one process\n"
     (task,) = [text for text in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL) if "[[party]]" in text]
     (tmp_path / "task.toml").write_text(task)
-    plan = Task.read(tmp_path / "task.toml").plan
+    plan = JointTask.read(tmp_path / "task.toml").plan
     assert (plan.problem.n, plan.releases[0].times, plan.trust) == (36_000, 10, "mpyc")
 
 

@@ -50,7 +50,7 @@ from thresher.cli.app import app
 from thresher.data.tables import without_counts
 from thresher.federated import FederatedDenseClassifier, FederatedSparseRegressor
 from thresher.federated.run import run_party
-from thresher.federated.task import Task
+from thresher.federated.task import JointTask
 from thresher.ledger import repeats
 from thresher.models.scaler import PrivateScaler
 
@@ -389,7 +389,7 @@ def test_no_bad_file_of_a_party_is_quoted(name, tmp_path):
     """It is read before anybody sits down with the others."""
     FILES[name](tmp_path / name)
     (tmp_path / "task.toml").write_text(TASK)
-    task = Task.read(tmp_path / "task.toml")
+    task = JointTask.read(tmp_path / "task.toml")
     said, refused = everything_said(lambda: run_party(task, "p0", tmp_path / name, tmp_path / "run", seat=None))
     assert "ValueError" in refused
     assert not VALUES.search(said)
@@ -403,7 +403,7 @@ def test_the_command_line_shows_the_log_on_request(option, shown, tmp_path, monk
     (tmp_path / "table.csv").write_text("\n".join(GOOD))
     options = ["--target", "y", "--feature-bound", "1", "--target-bound", "4", "--sparsity", "2", "--json"]
     for _ in range(2):  # and not twice the second time
-        monkeypatch.setattr(repeats, "MEMORY", repeats.Memory())  # a command is a process of its own
+        monkeypatch.setattr(repeats, "MEMORY", repeats.FitMemory())  # a command is a process of its own
         ended = CliRunner().invoke(
             app,
             [*option, "fit", str(tmp_path / "table.csv"), *options, "--force", "--out", str(tmp_path / "model.json")],

@@ -711,7 +711,7 @@ MAY_DRAW = {
     "audit/adversarial_rows.py", "audit/attacks.py", "audit/one_run.py",
     "planning/law.py", "planning/simulate.py", "ledger/chain.py", "ledger/repeats.py",
     "federated/crypto.py", "federated/secret_shares.py", "federated/spu.py", "federated/seals.py",
-    "federated/mpyc_worker/table.py", "federated/spu_worker.py",
+    "federated/mpyc_worker/runtime.py", "federated/spu_worker.py",
 }  # fmt: skip
 RANDOM_MODULES = {"random", "secrets", "randomgen", "numpy.random"}
 

@@ -22,9 +22,9 @@ from thresher.federated.flower import FlowerAggregation
 from thresher.federated.flower_fit import fit_app, fitted, party_app
 from thresher.federated.group import Group
 from thresher.federated.messages import Stage
-from thresher.federated.rounds import Question, answer
+from thresher.federated.rounds import RoundQuestion, answer
 from thresher.federated.secagg import RoundAborted
-from thresher.federated.study import Study
+from thresher.federated.study import FederatedStudy
 from thresher.federated.vault import JointVault, Party
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
@@ -52,7 +52,7 @@ def study_of(model=FederatedSparseRegressor, *, group=GROUP, **changes):
     if model is not FederatedDenseRegressor:
         settings |= {"sparsity": 2, "algorithm": DPIGHT(iterations=ROUNDS)}
     settings |= {"classes": ["up", "down"]} if model is FederatedSparseClassifier else {"target_bound": 4.0}
-    return Study(model(**{**settings, **changes}), group, EVERYBODY[:3], SIZES, COLUMNS)
+    return FederatedStudy(model(**{**settings, **changes}), group, EVERYBODY[:3], SIZES, COLUMNS)
 
 
 def grid_of(study, folder, load=table):
@@ -74,7 +74,7 @@ def question_of(study, /, **changes):
         facts |= {"theta": None, "ridge": plan.settings["ridge"]}
     rules = JointVault([], SIZES, plan, NoiseSource())
     facts["grid"] = rules.grid_step(study.release, facts["clip"], facts.get("ridge"))
-    return Question(**{**facts, **changes})
+    return RoundQuestion(**{**facts, **changes})
 
 
 def journal_in(folder):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from seated import addresses_of, gone, seated, together, windows
+from federated.local_parties import addresses_of, gone, joined_parties, together, windows
 from thresher.federated.aggregation import Aborted
 from thresher.federated.mpyc import MPyCAggregation, MPyCParty
 from thresher.federated.mpyc_worker.frames import SHARE, Share
@@ -72,7 +72,7 @@ def test_the_noise_is_another_one_in_every_call_and_every_coordinate(aggregation
 def test_every_party_gets_the_same_sum_within_the_reach_of_the_noise(parties):
     edge = 2**52  # the largest numbers there may be, and sums that cancel
     parts = [np.array([edge, -edge, (-1) ** party * edge, party, 0]) for party in range(parties)]
-    with seated(parties=parties) as table:
+    with joined_parties(parties=parties) as table:
         shares = together(table, "prepare", parts, [SMALL] * parties)
         sums = together(table, "open", shares)
     assert all(np.array_equal(found, sums[0]) for found in sums)
@@ -117,7 +117,7 @@ def test_a_share_is_uniform_whatever_is_shared(aggregation, value):
 
 
 def test_two_shares_of_five_tell_nothing_together():
-    with seated(parties=5) as table:
+    with joined_parties(parties=5) as table:
         shares = together(table, "prepare", [np.zeros(4000, dtype=np.int64)] * 5, [SMALL] * 5)
     first, second, third = (numbers_of(share).astype(object) for share in shares[:3])
     line, parabola = (2 * first - second) % MODULUS, (3 * first - 3 * second + third) % MODULUS
@@ -127,11 +127,11 @@ def test_two_shares_of_five_tell_nothing_together():
 
 def test_shares_are_opened_again_in_another_session():
     parts = vectors(50)
-    with seated() as table:
+    with joined_parties() as table:
         shares = together(table, "prepare", parts, [LAW] * 3)
         first = together(table, "open", shares)
     assert all(gone(party._worker.pid) for party in table)
-    with seated() as table:
+    with joined_parties() as table:
         again = together(table, "open", shares)
         once_more = together(table, "open", shares)
     for found in (*first, *again, *once_more):
@@ -160,7 +160,7 @@ def test_a_share_that_does_not_fit_is_refused_and_the_session_goes_on(aggregatio
 
 
 def test_shares_of_two_sharings_are_not_mixed():
-    with seated() as table:
+    with joined_parties() as table:
         old, *_ = together(table, "prepare", vectors(5), [SMALL] * 3)
         _, *new = together(table, "prepare", vectors(5), [SMALL] * 3)
         outcomes = together(table, "open", [old, *new])
@@ -174,7 +174,7 @@ def test_shares_of_two_sharings_are_not_mixed():
 def test_a_transcript_holds_neither_the_sum_nor_anybodys_vector(tmp_path):
     """A chance hit among the words of eight bytes has probability below 1e-7."""
     parts, files = vectors(20), tuple(tmp_path / f"{me}" for me in range(3))
-    with seated(transcript=files) as table:
+    with joined_parties(transcript=files) as table:
         shares = together(table, "prepare", parts, [LAW] * 3)
         together(table, "open", shares)
         secret, sent = [file.read_bytes() for file in files], [party.bytes_sent for party in table]

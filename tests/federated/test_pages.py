@@ -17,7 +17,7 @@ pytest.importorskip("cryptography")
 
 from shown import ROOT, blocks, commands
 from thresher import load_model
-from thresher.federated.seats import free_ports
+from thresher.federated.endpoints import free_ports
 
 NAMES = ("north", "south", "west")
 PROGRAM = [sys.executable, "-c", "from thresher.cli.app import main; main()"]

@@ -15,7 +15,7 @@ from secure_sums import EVERYBODY, IDENTITIES, Study
 from thresher.federated import crypto, secret_shares
 from thresher.federated.group import Group
 from thresher.federated.messages import HEADER, SERVER, BadMessage, Message, Stage, decode, encode
-from thresher.federated.secagg import MaskingParty, MaskingServer, Memory, RoundAborted
+from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory, RoundAborted
 
 FALSE_ALARM = 1e-6  # of each statistical test, which draws fresh bits in every run
 
@@ -75,11 +75,11 @@ def test_a_party_may_be_another_process_in_every_stage():
     for stage in Stage:
         study.play(stage)
         study.parties = [
-            MaskingParty(study.group, study.everybody, number, IDENTITIES[number], Memory(**asdict(party.memory)))
+            MaskingParty(study.group, study.everybody, number, IDENTITIES[number], PartyMemory(**asdict(party.memory)))
             for number, party in enumerate(study.parties)
         ]
     np.testing.assert_array_equal(study.server.total(), sum(study.vectors))
-    assert all(party.memory == Memory(1, Stage.UNMASK) for party in study.parties)  # no secret is kept
+    assert all(party.memory == PartyMemory(1, Stage.UNMASK) for party in study.parties)  # no secret is kept
 
 
 # -- what the server sees -------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_parties_that_were_told_different_survivors_do_not_unmask():
             before = asdict(party.memory)
             with pytest.raises(BadMessage, match=reason):
                 party.unmask(question(Stage.UNMASK, shown))
-            party.memory = Memory(**before)
+            party.memory = PartyMemory(**before)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_lists_of_survivors_that_cannot_be_are_refused(names, reason):
 
 def advertised_by(study, number, round_number=1):
     """Another advertisement of a party, as of an earlier run: its keys are signed, and older."""
-    party = MaskingParty(study.group, study.everybody, number, IDENTITIES[number], Memory(round_number))
+    party = MaskingParty(study.group, study.everybody, number, IDENTITIES[number], PartyMemory(round_number))
     return decode(party.advertise(), Stage.ADVERTISE, round_number).contents[number]
 
 
@@ -347,7 +347,7 @@ def test_only_vectors_of_whole_numbers_are_summed(vector):
 def test_a_party_must_have_its_own_number():
     for number in (1, 3, -1):
         with pytest.raises(ValueError, match="not the number of this identity"):
-            MaskingParty(Group(3), EVERYBODY[:3], number, IDENTITIES[0], Memory(1))
+            MaskingParty(Group(3), EVERYBODY[:3], number, IDENTITIES[0], PartyMemory(1))
 
 
 @pytest.mark.parametrize("everybody", [EVERYBODY[:2], EVERYBODY[:2] * 2, [*EVERYBODY[:2], EVERYBODY[0]]])

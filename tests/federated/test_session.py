@@ -14,7 +14,7 @@ from thresher.federated.aggregation import Aborted, Ended, dithered_binomial
 from thresher.federated.journal import Journal
 from thresher.federated.run import run_party
 from thresher.federated.session import Session
-from thresher.federated.task import Task
+from thresher.federated.task import JointTask
 from thresher.vaults.randomness import NoiseSource
 from waiting import MINUTES
 
@@ -119,7 +119,7 @@ class ThreadSeat:
 def task(tmp_path):
     path = tmp_path / "task.toml"
     path.write_text(TASK)
-    return Task.read(path)
+    return JointTask.read(path)
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def test_no_share_and_no_part_stays_on_disk(task, data, tmp_path):
 def test_a_party_with_another_plan_is_named_at_every_party(task, data, tmp_path):
     other = tmp_path / "other.toml"
     other.write_text(TASK.replace("epsilon = 2.0", "epsilon = 20.0"))
-    ends = attend(task, data, tmp_path, Table(), tasks={1: Task.read(other)})
+    ends = attend(task, data, tmp_path, Table(), tasks={1: JointTask.read(other)})
     for at in (0, 2):
         assert "party 'south' has another plan" in str(ends[at])
     assert "has another plan" in str(ends[1])
@@ -384,7 +384,7 @@ def test_a_folder_of_another_plan_is_refused(task, data, tmp_path):
     other = tmp_path / "other.toml"
     other.write_text(TASK.replace("epsilon = 2.0", "epsilon = 1.0"))
     with pytest.raises(ValueError, match="is of another plan"):
-        run_party(Task.read(other), "north", data[0], tmp_path / "north", lambda: None)
+        run_party(JointTask.read(other), "north", data[0], tmp_path / "north", lambda: None)
 
 
 def test_an_entry_cut_off_by_a_crash_is_dropped(tmp_path):

@@ -4,7 +4,7 @@
     app = server_app(fit, group, everybody, length)            app = client_app(member)
 
     def fit(aggregation, context):                             def member(context):
-        total = aggregation.noisy_sum(question, law)               return Member(...)  # this party's own keys and rows
+        total = aggregation.noisy_sum(question, law)               return FlowerMember(...)  # its own keys, rows
 
 Each question is a message of type ``query.secure_sum``; a party's SuperNode starts a process for each, so what the
 party must remember, its secrets among it, is in the Flower context, in the SuperNode's memory on the party's machine.
@@ -37,12 +37,12 @@ except ImportError:
 from thresher.federated.aggregation import skellam_share
 from thresher.federated.group import Group
 from thresher.federated.messages import BadMessage, Stage
-from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
+from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["FlowerAggregation", "Member", "client_app", "server_app"]
+__all__ = ["FlowerAggregation", "FlowerMember", "client_app", "server_app"]
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ LOG = getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Member:
+class FlowerMember:
     """What a party's own machine brings into secure sums; nothing of it comes from the server.
 
     ``answer`` turns a question into the party's vector, without noise, or raises to refuse it. It must count: a server
@@ -69,13 +69,13 @@ class Member:
     answer: Callable[[bytes], Integers]
 
 
-def client_app(member: Callable[[Context], Member]) -> ClientApp:
+def client_app(member: Callable[[Context], FlowerMember]) -> ClientApp:
     """A party's app; ``member`` finds its keys and rows, for instance by paths in ``context.node_config``."""
 
     def secure_sum(message: Message, context: Context) -> Message:
         asked: Any = message.content["asked"]
         begins = asked["stage"] == Stage.ADVERTISE
-        memory = Memory(asked["round"]) if begins else Memory(**context.state["memory"])
+        memory = PartyMemory(asked["round"]) if begins else PartyMemory(**context.state["memory"])
         own = _privately(member, context)
         party = MaskingParty(own.group, own.everybody, own.number, own.identity, memory)
         try:
@@ -89,7 +89,7 @@ def client_app(member: Callable[[Context], Member]) -> ClientApp:
     return app
 
 
-def _noisy_answer(own: Member, asked: Any) -> Integers:
+def _noisy_answer(own: FlowerMember, asked: Any) -> Integers:
     law = Skellam(asked["variance"])
     if law.variance < own.law.variance:
         raise ValueError(f"variance={law.variance} is less noise than this party insists on: {own.law.variance}")

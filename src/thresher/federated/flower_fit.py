@@ -1,6 +1,6 @@
 """A whole private fit over Flower: the server runs the algorithm and sees noisy sums, the parties keep their rows.
 
-    # study.py, the same everywhere: Study(estimator, group, everybody, sizes, features)
+    # study.py, the same everywhere: FederatedStudy(estimator, group, everybody, sizes, features)
     # server_app.py                                  # client_app.py
     app = fit_app(study, "model.json")               app = party_app(study, number, identity, load, folder)
 
@@ -21,9 +21,9 @@ import numpy as np
 
 from thresher.federated.aggregation import Law
 from thresher.federated.estimators import algorithm_of
-from thresher.federated.flower import PATIENCE, FlowerAggregation, Member, client_app, server_app
-from thresher.federated.rounds import Load, Question, answer
-from thresher.federated.study import Study
+from thresher.federated.flower import PATIENCE, FlowerAggregation, FlowerMember, client_app, server_app
+from thresher.federated.rounds import Load, RoundQuestion, answer
+from thresher.federated.study import FederatedStudy
 from thresher.federated.vault import JointVault
 from thresher.models.estimator import Found
 from thresher.models.fit import Fit
@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # where Flower is missing, thresher.federated.flower says how
 __all__ = ["fit_app", "fitted", "party_app"]
 
 
-def fit_app(study: Study, out: str | Path, patience: float = PATIENCE) -> ServerApp:
+def fit_app(study: FederatedStudy, out: str | Path, patience: float = PATIENCE) -> ServerApp:
     """The server's app: it fits, and writes the model and its certificate to the file ``out``.
 
     ``patience``: the seconds that parties have for a stage; each round waits so long for one that is away.
@@ -52,17 +52,17 @@ def fit_app(study: Study, out: str | Path, patience: float = PATIENCE) -> Server
     return server_app(fit, study.group, study.everybody, study.plan.problem.dimension, patience)
 
 
-def party_app(study: Study, number: int, identity: bytes, load: Load, folder: str | Path) -> ClientApp:
+def party_app(study: FederatedStudy, number: int, identity: bytes, load: Load, folder: str | Path) -> ClientApp:
     """Party ``number``'s app; ``identity``, ``load`` and ``folder``, its journal's place, are its own machine's."""
 
-    def member(_: Context) -> Member:
+    def member(_: Context) -> FlowerMember:
         own = partial(answer, study, number, load, Path(folder))
-        return Member(study.group, study.everybody, number, identity, study.release.law, own)
+        return FlowerMember(study.group, study.everybody, number, identity, study.release.law, own)
 
     return client_app(member)
 
 
-def fitted(study: Study, aggregation: FlowerAggregation) -> Any:
+def fitted(study: FederatedStudy, aggregation: FlowerAggregation) -> Any:
     """The model that the parties behind the aggregation make together."""
     model, plan = study.model(), study.plan
     fit = Fit(plan)
@@ -77,7 +77,9 @@ def fitted(study: Study, aggregation: FlowerAggregation) -> Any:
 class FlowerVault(JointVault):
     """A joint vault without rows: its one party is all of them, who answer with their noise in the sum."""
 
-    def __init__(self, study: Study, aggregation: FlowerAggregation, watch: Callable[[], None] = nobody) -> None:
+    def __init__(
+        self, study: FederatedStudy, aggregation: FlowerAggregation, watch: Callable[[], None] = nobody
+    ) -> None:
         everybody: Any = _Everybody(study, aggregation)
         super().__init__([everybody], study.sizes, study.plan, NoiseSource(), watch)  # which draws nothing
 
@@ -93,7 +95,7 @@ class FlowerVault(JointVault):
 class _Everybody:
     """All parties as one, which holds all rows and is asked through the aggregation."""
 
-    def __init__(self, study: Study, aggregation: FlowerAggregation) -> None:
+    def __init__(self, study: FederatedStudy, aggregation: FlowerAggregation) -> None:
         self.problem = study.plan.problem
         self._hash, self._aggregation, self._rounds = study.hash, aggregation, 0
 
@@ -112,5 +114,5 @@ class _Everybody:
 
     def _asked(self, release: SkellamRelease, clip: float, grid: float, **about: Any) -> Integers:
         self._rounds += 1
-        question = Question(self._hash, self._rounds, clip, grid, **about)
+        question = RoundQuestion(self._hash, self._rounds, clip, grid, **about)
         return self._aggregation.noisy_sum(question.to_bytes(), release.law)

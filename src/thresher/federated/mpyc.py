@@ -54,7 +54,7 @@ REASONS = {
 
 
 class MPyCParty:
-    """One party's seat at the table: a worker process that speaks MPyC with the others.
+    """One party's end of the computation: a worker process that speaks MPyC with the others.
 
     ``me`` is the number of this party, and ``addresses`` are those of all: a host and a port at which it listens, and
     nowhere else. Without ``tls`` all must be on this machine, whose other users are then trusted. With it, ``names``
@@ -126,7 +126,7 @@ class MPyCParty:
         return np.frombuffer(self._ask(frames.OPEN, share, left), "<i8").astype(np.int64)
 
     def close(self) -> None:
-        """Leaves the table; what this party has sent still arrives."""
+        """Leaves the others; what this party has sent still arrives."""
         if self.bytes_sent and not self._worker.ended:
             self._worker.dismiss(frames.CLOSE, FAREWELL)
         self._worker.kill()

@@ -18,12 +18,12 @@ import numpy as np
 
 from thresher.federated.estimators import checked_party
 from thresher.federated.journal import Journal, price
-from thresher.federated.study import Study
+from thresher.federated.study import FederatedStudy
 from thresher.federated.vault import JointVault, Party
 from thresher.privacy.arrays import Integers
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["Load", "Question", "answer", "check", "longest_question"]
+__all__ = ["Load", "RoundQuestion", "answer", "check_question", "longest_question"]
 
 Load = Callable[[], tuple[Any, Any]]
 """Gives a party's own rows and targets, as any fit would take them."""
@@ -32,7 +32,7 @@ SAME = 1e-9  # relative: two machines' libraries may differ in the last bits of 
 
 
 @dataclass(frozen=True)
-class Question:
+class RoundQuestion:
     """Round ``round`` of the study with hash ``study``: the gradient at ``theta`` or, without one, the minimiser."""
 
     study: str
@@ -46,8 +46,8 @@ class Question:
         return json.dumps(asdict(self)).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Question:
-        """The question, with the types it must have; what the numbers may be is for ``check``."""
+    def from_bytes(cls, data: bytes) -> RoundQuestion:
+        """The question, with the types it must have; what the numbers may be is for ``check_question``."""
         try:
             fields = json.loads(data)
             theta, ridge = fields["theta"], fields["ridge"]
@@ -63,12 +63,12 @@ class Question:
             raise ValueError("the question is not one: its sender has another version, or is none of us") from None
 
 
-def longest_question(study: Study) -> int:
+def longest_question(study: FederatedStudy) -> int:
     """The most bytes of one: a number in JSON has at most 24, and what is not a coordinate fits into a kilobyte."""
     return 1024 + 32 * study.plan.problem.dimension
 
 
-def check(question: Question, study: Study) -> float:
+def check_question(question: RoundQuestion, study: FederatedStudy) -> float:
     """Refuse what the plan does not allow; the grid step, from the plan alone."""
     plan, release = study.plan, study.release
     if question.study != study.hash:
@@ -91,7 +91,7 @@ def check(question: Question, study: Study) -> float:
     return step
 
 
-def _check_point(question: Question, size: int | None) -> None:
+def _check_point(question: RoundQuestion, size: int | None) -> None:
     found = None if question.theta is None else len(question.theta)
     if found != size:
         raise ValueError(f"theta has {found} coordinates, the question needs {size}")
@@ -99,7 +99,7 @@ def _check_point(question: Question, size: int | None) -> None:
         raise ValueError("theta is not finite: the iteration has diverged, take a smaller step")
 
 
-def answer(study: Study, number: int, load: Load, folder: Path, asked: bytes) -> Integers:
+def answer(study: FederatedStudy, number: int, load: Load, folder: Path, asked: bytes) -> Integers:
     """Party ``number``'s part of the answer, without noise: for the masks only.
 
     The price of the whole plan and the round are in ``folder`` before a row is clipped, and a round is begun once: one
@@ -107,8 +107,8 @@ def answer(study: Study, number: int, load: Load, folder: Path, asked: bytes) ->
     """
     if len(asked) > longest_question(study):
         raise ValueError(f"the question has {len(asked)} bytes, more than any of this study: its sender is none of us")
-    question = Question.from_bytes(asked)
-    grid = check(question, study)
+    question = RoundQuestion.from_bytes(asked)
+    grid = check_question(question, study)
     X, y = _rows(study, number, load)
     with Journal.held(folder) as journal:
         journal.charged(price(study.plan, study.hash))
@@ -120,7 +120,7 @@ def answer(study: Study, number: int, load: Load, folder: Path, asked: bytes) ->
         return party.gradient_part(np.array(question.theta), study.release, question.clip, weight, grid)
 
 
-def _rows(study: Study, number: int, load: Load) -> tuple[Any, Any]:
+def _rows(study: FederatedStudy, number: int, load: Load) -> tuple[Any, Any]:
     """This party's rows and targets, checked like those of any fit."""
     X, y = checked_party(study.model(), *load())
     if X.shape[1] != study.features:

@@ -16,8 +16,8 @@ from thresher.data.tables import labels, read_table
 from thresher.federated.aggregation import Aborted
 from thresher.federated.estimators import algorithm_of, checked_party
 from thresher.federated.journal import Journal, price
-from thresher.federated.session import Seat, Session, SessionVault
-from thresher.federated.task import Task
+from thresher.federated.session import SecureComputation, Session, SessionVault
+from thresher.federated.task import JointTask
 from thresher.federated.vault import Party
 from thresher.models.estimator import Found
 from thresher.models.fit import Fit
@@ -27,12 +27,14 @@ __all__ = ["run_party"]
 
 
 @discreet
-def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], Seat], verbose: int = 0) -> Any:
-    """The fitted model, once every party has said the same; ``seat`` sits down with the others.
+def run_party(
+    task: JointTask, me: str, data: Path, folder: Path, join: Callable[[], SecureComputation], verbose: int = 0
+) -> Any:
+    """The fitted model, once every party has said the same; ``join`` connects with the others.
 
     A run that ended early goes on: what was answered is in ``folder``, and is not asked again.
     """
-    at = task.seat_of(me)
+    at = task.position_of(me)
     model, plan = task.model(), task.plan
     X, y = _rows(task, model, data, task.members[at].rows)
     fit = Fit(plan, verbose)
@@ -40,16 +42,16 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
     with Journal.held(folder) as journal:
         journal.check(task.hash)
         heard_all = len(journal.answers) == questions  # then others may need this party, but not it them
-        with nullcontext() if journal.parted else closing(seat()) as table:
+        with nullcontext() if journal.parted else closing(join()) as computation:
             names = [member.name for member in task.members]
-            session = Session(table, at, names, task.hash, journal, plan.problem.dimension)
-            if table is not None:
+            session = Session(computation, at, names, task.hash, journal, plan.problem.dimension)
+            if computation is not None:
                 with suppress(Aborted) if heard_all else nullcontext():
                     session.meet()
             journal.charged(price(plan, task.hash))
             opened = partial(_opened, task, at, X, y, session)
             outcome = fit.ask(opened, algorithm_of(model, plan).run)
-            if table is not None:
+            if computation is not None:
                 session.part()
     if not isinstance(task.features, int):
         model.feature_names_in_ = np.array(task.features, dtype=object)
@@ -60,7 +62,9 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
 
 
 @contextmanager
-def _opened(task: Task, at: int, X: Any, y: Any, session: Session, watch: Callable[[], None]) -> Iterator[SessionVault]:
+def _opened(
+    task: JointTask, at: int, X: Any, y: Any, session: Session, watch: Callable[[], None]
+) -> Iterator[SessionVault]:
     own = replace(task.plan, problem=replace(task.plan.problem, n=task.members[at].rows))
     noise = NoiseSource()  # draws nothing: the noise is the parties' together
     with (
@@ -70,7 +74,7 @@ def _opened(task: Task, at: int, X: Any, y: Any, session: Session, watch: Callab
         yield vault
 
 
-def _rows(task: Task, model: Any, data: Path, most: int) -> tuple[Any, Any]:
+def _rows(task: JointTask, model: Any, data: Path, most: int) -> tuple[Any, Any]:
     """This party's rows and targets as any fit would take them, before anything is said to anybody."""
     named = None if isinstance(task.features, int) else list(task.features)
     table = read_table(data, task.target, named)

@@ -40,7 +40,7 @@ from thresher.federated.group import Group
 from thresher.federated.messages import SERVER, BadMessage, Message, Stage, decode, encode
 from thresher.privacy.arrays import Integers
 
-__all__ = ["MaskingParty", "MaskingServer", "Memory", "RoundAborted"]
+__all__ = ["MaskingParty", "MaskingServer", "PartyMemory", "RoundAborted"]
 
 KEYS_SIZE = 2 * crypto.KEY_SIZE  # the public mask key, then the public envelope key
 ADVERTISED_SIZE = KEYS_SIZE + crypto.SIGNATURE_SIZE
@@ -54,7 +54,7 @@ QUESTION_SIZES = {  # bytes that the server passes on about each party
 
 
 @dataclass
-class Memory:
+class PartyMemory:
     """What a party must remember from one stage to the next: its secrets, which never leave its machine."""
 
     round: int
@@ -71,8 +71,8 @@ class MaskingParty:
     """One party in one round. Each stage is answered once, in order; what does not fit raises ``BadMessage``.
 
     ``identity`` is party ``number``'s own private key and ``everybody`` the public identities in the order of numbers.
-    ``memory``, ``Memory(round)`` at first, is all its state, for a party that is another process in each stage; keep
-    the newest one only, for an older one would answer a stage twice.
+    ``memory``, ``PartyMemory(round)`` at first, is all its state, for a party that is another process in each stage;
+    keep the newest one only, for an older one would answer a stage twice.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class MaskingParty:
         everybody: Sequence[bytes],
         number: int,
         identity: bytes,
-        memory: Memory,
+        memory: PartyMemory,
     ) -> None:
         check_identities(group, everybody)
         if not 0 <= number < group.parties or everybody[number] != crypto.public_identity(identity):
@@ -164,7 +164,7 @@ class MaskingParty:
             opened = crypto.unseal(self._envelope_key(advertised[party], party, self._number), envelope)
             of_key, of_seed = opened[: secret_shares.SHARE_SIZE], opened[secret_shares.SHARE_SIZE :]
             shares[party] = of_seed if party in survivors else of_key
-        self.memory = Memory(self.memory.round, Stage.UNMASK)
+        self.memory = PartyMemory(self.memory.round, Stage.UNMASK)
         return self._answer(Stage.UNMASK, shares)
 
     def _enter(self, stage: Stage, question: bytes | None = None) -> Mapping[int, bytes]:

@@ -23,7 +23,7 @@ from thresher.federated.vault import JointVault, Party
 from thresher.privacy.arrays import Floats, Integers
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["Seat", "Session", "SessionVault", "longest_message"]
+__all__ = ["SecureComputation", "Session", "SessionVault", "longest_message"]
 
 Status = dict[str, Any]
 
@@ -33,7 +33,7 @@ def longest_message(size: int) -> int:
     return max(LONGEST, 8 * size)
 
 
-class Seat(Protocol):
+class SecureComputation(Protocol):
     """One party's end of a secure computation; every call ends in an answer or in Aborted, within its timeout."""
 
     def exchange(self, message: bytes) -> list[bytes]:
@@ -52,22 +52,23 @@ class Seat(Protocol):
 
 
 class Session:
-    """The aggregation of one party among others, with its journal; without a seat, of answers that are all there."""
+    """The aggregation of one party among others, with its journal; alone, it repeats answers that are all there."""
 
     def __init__(
-        self, seat: Seat | None, me: int, names: Sequence[str], plan_hash: str, journal: Journal, size: int
-    ) -> None:
-        self._at_table, self._me, self._names, self._journal = seat, me, tuple(names), journal
+        self, computation: SecureComputation | None, me: int, names: Sequence[str], plan_hash: str, journal: Journal,
+        size: int,
+    ) -> None:  # fmt: skip
+        self._joined, self._me, self._names, self._journal = computation, me, tuple(names), journal
         self._plan_hash, self._size = plan_hash, size
         self._asked = 0
         self._attempt = ""
         self._reopens = False
 
     @property
-    def _seat(self) -> Seat:
-        if self._at_table is None:
+    def _computation(self) -> SecureComputation:
+        if self._joined is None:
             raise RuntimeError("this party is alone: it can only repeat what it heard")
-        return self._at_table
+        return self._joined
 
     # -- before the first round ---------------------------------------------------------------------------------
 
@@ -97,7 +98,7 @@ class Session:
             "share": prepared.attempt if prepared and held else None,
             "opening": bool(prepared and prepared.opening),
         }
-        told = self._seat.exchange(json.dumps(mine).encode())
+        told = self._computation.exchange(json.dumps(mine).encode())
         return [_status(message, name) for message, name in zip(told, self._names, strict=True)]
 
     def _catch_up(self, heard: list[list[str]]) -> bool:
@@ -112,7 +113,7 @@ class Session:
             return False
         last = len(longest) - 1
         mine = self._journal.answers
-        told = self._seat.exchange(mine[last].astype("<i8").tobytes() if len(mine) > last else b"")
+        told = self._computation.exchange(mine[last].astype("<i8").tobytes() if len(mine) > last else b"")
         for name, answer, answers in zip(self._names, told, heard, strict=True):
             if len(answers) > last and sha256(answer).hexdigest() != longest[last]:
                 raise Ended(f"party {name!r} tells another answer than it heard; this run cannot go on")
@@ -140,7 +141,7 @@ class Session:
         """The first party's point, for a round that is yet to be prepared."""
         if self._asked < len(self._journal.answers) or self._reopens:
             return theta
-        told = self._seat.exchange(theta.astype("<f8").tobytes() if self._me == 0 else b"")[0]
+        told = self._computation.exchange(theta.astype("<f8").tobytes() if self._me == 0 else b"")[0]
         if len(told) != 8 * theta.size or not np.all(np.isfinite(point := np.frombuffer(told, dtype="<f8"))):
             raise Aborted(f"party {self._names[0]!r} told a point that is none; nothing was asked")
         return point.astype(np.float64)
@@ -151,7 +152,7 @@ class Session:
         if self._asked <= len(self._journal.answers):
             return self._journal.answers[self._asked - 1]
         if not self._reopens:
-            share = self._seat.prepare(np.sum(parts(), axis=0, dtype=np.int64), law)
+            share = self._computation.prepare(np.sum(parts(), axis=0, dtype=np.int64), law)
             self._journal.prepare(self._asked, self._attempt, share)
             self._confirm()
         self._reopens = False
@@ -159,7 +160,7 @@ class Session:
         if kept is None:
             raise Aborted("the share on disk is not the one that was written; nothing was opened")
         self._journal.opening()
-        answer = self._seat.open(kept)
+        answer = self._computation.open(kept)
         if answer.shape != (self._size,):
             raise Aborted("the parties opened a vector of another size; the answer is dropped")
         self._journal.heard(answer)
@@ -168,7 +169,7 @@ class Session:
     def _confirm(self) -> None:
         """Every party has its share of this round on disk."""
         mine = f"written {self._asked} {self._attempt}".encode()
-        for name, told in zip(self._names, self._seat.exchange(mine), strict=True):
+        for name, told in zip(self._names, self._computation.exchange(mine), strict=True):
             if told != mine:
                 raise Aborted(f"party {name!r} is not in round {self._asked}; nothing was opened")
 
@@ -181,7 +182,7 @@ class Session:
         heard = sha256("".join(map(_digest, self._journal.answers)).encode()).hexdigest()
         mine = f"done {heard}".encode()
         try:
-            told = self._seat.exchange(mine)
+            told = self._computation.exchange(mine)
         except Aborted:
             return
         for name, other in zip(self._names, told, strict=True):

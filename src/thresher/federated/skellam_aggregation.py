@@ -10,7 +10,7 @@ from thresher.federated.aggregation import skellam_share
 from thresher.federated.crypto import new_identity, public_identity
 from thresher.federated.group import Group
 from thresher.federated.messages import Stage
-from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
+from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
@@ -56,7 +56,7 @@ class SkellamAggregation:
         self._rounds += 1
         server = MaskingServer(self.group, self._everybody, self._rounds, parts[0].size)
         parties = [
-            MaskingParty(self.group, self._everybody, number, identity, Memory(self._rounds))
+            MaskingParty(self.group, self._everybody, number, identity, PartyMemory(self._rounds))
             for number, identity in enumerate(self._identities)
         ]
         left = {} if leaving is None else leaving

@@ -23,8 +23,8 @@ from typing import Literal
 import numpy as np
 
 from thresher.federated.aggregation import Aborted
+from thresher.federated.endpoints import free_ports
 from thresher.federated.processes import Processes
-from thresher.federated.seats import free_ports
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 

@@ -47,7 +47,7 @@ def serve() -> None:
     configuration = json.loads(questions.get())
     write_frame(answers, b"")
     questions.get()
-    server = Server(configuration)
+    server = SPUServer(configuration)
     write_frame(answers, b"")
     while True:
         noisy = server.noisy_total(questions.get())
@@ -75,7 +75,7 @@ def sent_bytes(log: Any) -> int:
     return int(found[-1]) if found else 0
 
 
-class Server:
+class SPUServer:
     """A server of SPU that is linked to the others."""
 
     def __init__(self, configuration: dict[str, Any]) -> None:

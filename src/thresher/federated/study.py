@@ -19,11 +19,11 @@ from thresher.privacy.plan import Plan
 from thresher.privacy.releases import SkellamRelease
 from thresher.vaults.problem import linear_problem
 
-__all__ = ["Study"]
+__all__ = ["FederatedStudy"]
 
 
 @dataclass(frozen=True)
-class Study:
+class FederatedStudy:
     """The same at the server and at every party; each makes the plan of it for itself.
 
     ``estimator`` is an unfitted federated front door with ``aggregation="skellam"``, ``everybody`` the parties' public

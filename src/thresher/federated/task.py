@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from thresher.federated.endpoints import FEWEST, MOST, check_names
 from thresher.federated.estimators import (
     FederatedDenseClassifier,
     FederatedDenseRegressor,
@@ -19,12 +20,11 @@ from thresher.federated.estimators import (
     with_rounds,
 )
 from thresher.federated.plans import bounds_note, fingerprint
-from thresher.federated.seats import FEWEST, MOST, check_names
 from thresher.privacy.budget import is_whole
 from thresher.privacy.plan import Plan
 from thresher.privacy.strict_json import reject_device
 
-__all__ = ["Member", "Task"]
+__all__ = ["JointTask", "TaskParty"]
 
 DOORS: Mapping[tuple[str, bool], Any] = {
     ("classification", True): FederatedSparseClassifier,
@@ -39,7 +39,7 @@ SETTINGS = (
 
 
 @dataclass(frozen=True)
-class Member:
+class TaskParty:
     """A party as the others know it. It holds at most ``rows`` rows; that bound is public, the number itself is not."""
 
     name: str
@@ -48,7 +48,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Task:
+class JointTask:
     """The file that every party has, word for word.
 
     ``task`` is "classification" or "regression"; with ``sparsity`` the model is sparse, without it has a coefficient
@@ -62,10 +62,10 @@ class Task:
     target: str
     rounds: int | None
     settings: Mapping[str, Any]
-    members: tuple[Member, ...]
+    members: tuple[TaskParty, ...]
 
     @classmethod
-    def read(cls, path: str | Path) -> Task:
+    def read(cls, path: str | Path) -> JointTask:
         """The task in a TOML file; its faults are named."""
         reject_device(path)
         try:
@@ -78,7 +78,7 @@ class Task:
             raise ValueError(f"TASK={str(path)!r}: {error}") from None
 
     @classmethod
-    def _from(cls, content: dict[str, Any]) -> Task:
+    def _from(cls, content: dict[str, Any]) -> JointTask:
         known = {"task", "features", "target", "rounds", "party", *SETTINGS}
         for name in set(content) - known:
             raise ValueError(f"{name} is not a setting of a task; known are {', '.join(sorted(known))}")
@@ -152,7 +152,7 @@ class Task:
         }
         return fingerprint(facts)
 
-    def seat_of(self, name: str) -> int:
+    def position_of(self, name: str) -> int:
         """The position of the party with this name."""
         names = [member.name for member in self.members]
         if name not in names:
@@ -168,7 +168,7 @@ def _check_classes(classes: Any) -> None:
         raise ValueError(f"classes={classes!r} must be a list of at least two different labels")
 
 
-def _members(entries: Any) -> tuple[Member, ...]:
+def _members(entries: Any) -> tuple[TaskParty, ...]:
     if not isinstance(entries, list) or not FEWEST <= len(entries) <= MOST:
         raise ValueError(f"party: {FEWEST} to {MOST} are needed, of which a majority must be honest")
     members = []
@@ -180,7 +180,7 @@ def _members(entries: Any) -> tuple[Member, ...]:
             raise ValueError(f"address={entry['address']!r} of party {at + 1} must be HOST:PORT")
         if not is_whole(entry["rows"]) or entry["rows"] < 1:
             raise ValueError(f"rows={entry['rows']!r} of party {at + 1} must be a whole number of at least 1")
-        members.append(Member(str(entry["name"]), (host, int(port)), entry["rows"]))
+        members.append(TaskParty(str(entry["name"]), (host, int(port)), entry["rows"]))
     check_names([member.name for member in members])
     if len({member.address for member in members}) < len(members):
         raise ValueError("two parties have the same address")

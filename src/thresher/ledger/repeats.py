@@ -24,7 +24,7 @@ from thresher.privacy.accounting import Cost
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import FittedBefore
 
-__all__ = ["MEMORY", "Memory", "note_of_repeats"]
+__all__ = ["MEMORY", "FitMemory", "note_of_repeats"]
 
 SHARED = 0.25  # of the smaller table: what two fits have in common if they share rows to speak of
 FEW = 8  # rows in common that may be chance
@@ -37,13 +37,13 @@ BLOCK = 2**18  # numbers that are widened at a time
 
 
 @dataclass(frozen=True)
-class Sketch:
+class RowSketch:
     """Names of the rows whose hashes are smallest, the same ones of any table that has them."""
 
     counts: dict[int, int]  # by name: how often such a row occurs
     chance: float  # at most, that a row of other people is equal to a row of these
 
-    def shares_with(self, other: Sketch) -> bool:
+    def shares_with(self, other: RowSketch) -> bool:
         """Whether more rows are equal than chance makes equal, or all are, and as often."""
         if self._names.isdisjoint(other._names):
             return False
@@ -71,10 +71,10 @@ class Sketch:
 
 
 @dataclass(eq=False)
-class Fit:
+class RememberedFit:
     """What is remembered of a fit: no row, and nothing that could be had from one without the key."""
 
-    sketch: Sketch
+    sketch: RowSketch
     plan: Plan
     cost: Cost
     warned: bool = False  # whether somebody was told that its rows are fitted again
@@ -85,23 +85,23 @@ class Fit:
         return str(self.plan.budget.adjacency), self.plan.problem.unit
 
 
-class Memory:
+class FitMemory:
     """The fits of this process. Its key is drawn anew for each, and never stored."""
 
     def __init__(self) -> None:
         self._key = Key(secrets.token_bytes(LENGTH))
-        self._fits: deque[Fit] = deque(maxlen=MOST_FITS)
+        self._fits: deque[RememberedFit] = deque(maxlen=MOST_FITS)
         self._lock = threading.Lock()
 
     def __reduce__(self) -> Any:
         raise TypeError("what a process remembers of its fits never leaves it: it cannot be pickled or copied")
 
-    def add(self, X: Any, plan: Plan, counted: bool = False) -> tuple[list[Fit], bool]:
+    def add(self, X: Any, plan: Plan, counted: bool = False) -> tuple[list[RememberedFit], bool]:
         """Remember a fit; returns it after those that it shares rows with, and whether nobody was told of them yet.
 
         Of one that a ledger counted nobody needs to be told, but of the next one that none counts.
         """
-        fit = Fit(self._sketch(X), plan, plan.cost)
+        fit = RememberedFit(self._sketch(X), plan, plan.cost)
         with self._lock:
             if counted:
                 self._fits.append(fit)
@@ -113,9 +113,9 @@ class Memory:
                 known.warned = len(fits) > 1
         return fits, news
 
-    def _sharing_with(self, fit: Fit) -> list[Fit]:
+    def _sharing_with(self, fit: RememberedFit) -> list[RememberedFit]:
         """Earlier fits that share rows with it; of equal sketches, as a loop makes them, one is compared."""
-        alike: dict[Any, list[Fit]] = {}
+        alike: dict[Any, list[RememberedFit]] = {}
         for known in self._fits:
             alike.setdefault(known.sketch.key, []).append(known)
         return [
@@ -124,7 +124,7 @@ class Memory:
             for known in some if known.neighbours == fit.neighbours
         ]  # fmt: skip
 
-    def _sketch(self, X: Any) -> Sketch:
+    def _sketch(self, X: Any) -> RowSketch:
         """A row is hashed by one product with random weights: hashing every entry would take as long as a fit."""
         words = mixed(np.arange(X.shape[1], dtype=np.uint64) * ODD[0] + np.uint64(self._key.number))
         weights = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 - 0.5
@@ -132,10 +132,10 @@ class Memory:
         hashes = mixed((products.view(np.uint64) + np.uint64(2 ** (DIGITS - 1))) >> np.uint64(DIGITS))
         names, counts = np.unique(hashes, return_counts=True)
         kept = dict(zip(names[:KEPT].tolist(), counts[:KEPT].tolist(), strict=True))
-        return Sketch(kept, 0.0 if _are_drawn_again(X, hashes, names) else _chance(counts))
+        return RowSketch(kept, 0.0 if _are_drawn_again(X, hashes, names) else _chance(counts))
 
 
-MEMORY = Memory()
+MEMORY = FitMemory()
 
 
 def note_of_repeats(X: Any, plan: Plan, counted: bool = False) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ def note_of_repeats(X: Any, plan: Plan, counted: bool = False) -> tuple[str, ...
     return (f"{told}; what other processes fitted is not known here, a ledger counts it",)
 
 
-def _together(fits: list[Fit]) -> str:
+def _together(fits: list[RememberedFit]) -> str:
     """The costs of all, added up and converted once; random batches would take long, so that their epsilons are."""
     delta = math.fsum(fit.plan.budget.delta for fit in fits)
     costs = {fit.plan.releases: fit.cost for fit in fits}

@@ -19,7 +19,7 @@ import numpy as np
 
 from thresher.data.concealment import discreet
 from thresher.data.whole_files import sync_folder
-from thresher.local.task import Question, Task
+from thresher.local.task import SurveyQuestion, SurveyTask
 from thresher.local.wire import Report, encode, format_of, fresh_id
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import BudgetExceeded, is_whole
@@ -37,8 +37,8 @@ class Client:
 
     Parameters
     ----------
-    task : Task
-        What the survey states; read ``Task.describe`` first.
+    task : SurveyTask
+        What the survey states; read ``SurveyTask.describe`` first.
     x, y
         The record: ``task.features`` numbers (None where features are public), and the target or class label. It may
         be wild, it is clipped; it may not hold NaN, and a person whose record is refused sends nothing, which may be
@@ -53,7 +53,7 @@ class Client:
     @discreet
     def __init__(
         self,
-        task: Task,
+        task: SurveyTask,
         x: Any,
         y: Any,
         *,
@@ -61,8 +61,8 @@ class Client:
         spent: str | Path | None = None,
         _noise: NoiseSource | None = None,
     ) -> None:
-        if not isinstance(task, Task):
-            raise TypeError(f"task={type(task).__name__} must be a Task; read JSON with Task.from_json")
+        if not isinstance(task, SurveyTask):
+            raise TypeError(f"task={type(task).__name__} must be a SurveyTask; read JSON with SurveyTask.from_json")
         self.task = task
         self._row = _checked_row(task, row)
         self._record: tuple[Floats, Floats] | None = (_checked_features(task, x), _checked_target(task, y))
@@ -71,7 +71,7 @@ class Client:
         self._lock = threading.Lock()
         self._process = os.getpid()
 
-    def answer(self, question: Question) -> bytes:
+    def answer(self, question: SurveyQuestion) -> bytes:
         """The report, to be handed to the server. What can be refused is refused before anything is spent."""
         theta = self._checked(question)
         x, y = self._spend()
@@ -79,10 +79,12 @@ class Client:
         units = format_of(self.task).units(self._randomised(x, y, theta, noise), noise)
         return encode(Report(question.round, fresh_id(noise), self._row, units[0]), self.task)
 
-    def _checked(self, question: Question) -> Floats:
+    def _checked(self, question: SurveyQuestion) -> Floats:
         """The point asked about, if the question belongs to the task."""
-        if not isinstance(question, Question):
-            raise TypeError(f"question={type(question).__name__} must be a Question; read JSON with Question.from_json")
+        if not isinstance(question, SurveyQuestion):
+            raise TypeError(
+                f"question={type(question).__name__} must be a SurveyQuestion; read JSON with SurveyQuestion.from_json"
+            )
         task = self.task
         if question.task != task.fingerprint:
             raise ValueError(
@@ -124,7 +126,7 @@ class Client:
         raise TypeError("a client never leaves its process: it cannot be pickled or copied, or it would report twice")
 
 
-def _claim(marker: Path, task: Task) -> None:
+def _claim(marker: Path, task: SurveyTask) -> None:
     """Make the marker, or refuse if it is there. On the disk before the report exists, so no crash forgets a report."""
     try:
         file = os.open(marker, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -137,7 +139,7 @@ def _claim(marker: Path, task: Task) -> None:
     sync_folder(marker.parent)
 
 
-def _checked_features(task: Task, x: Any) -> Floats:
+def _checked_features(task: SurveyTask, x: Any) -> Floats:
     if task.trust == "labels":
         if x is not None:
             raise ValueError("x must be None: the features of this task are public, say row= instead")
@@ -153,7 +155,7 @@ def _checked_features(task: Task, x: Any) -> Floats:
     return row[None]
 
 
-def _checked_target(task: Task, y: Any) -> Floats:
+def _checked_target(task: SurveyTask, y: Any) -> Floats:
     """The target, or the number of the class, in an array of one."""
     if task.classes is not None:
         numbers = [number for number, label in enumerate(task.classes) if np.ndim(y) == 0 and bool(label == y)]
@@ -169,7 +171,7 @@ def _checked_target(task: Task, y: Any) -> Floats:
     return np.array([target])
 
 
-def _checked_row(task: Task, row: int | None) -> int | None:
+def _checked_row(task: SurveyTask, row: int | None) -> int | None:
     if task.trust == "local":
         if row is not None:
             raise ValueError(f"row={row!r} must be None: rows of this task are private")

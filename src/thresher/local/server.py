@@ -30,7 +30,7 @@ from thresher.local.estimators import (
     features_are_public,
     planned_for,
 )
-from thresher.local.task import Question, Task
+from thresher.local.task import SurveyQuestion, SurveyTask
 from thresher.local.wire import BadReport, Report, decode, format_of, fresh_id
 from thresher.models.estimator import Found
 from thresher.models.fit import Outcome, completed
@@ -88,7 +88,7 @@ class Server:
             self._model.n_features_in_ = self._plan.problem.d
         self._algorithm = algorithm_of(self._model, self._plan)
         survey = fresh_id(NoiseSource()).hex() if survey is None else survey
-        self.task = Task.from_plan(self._plan, survey, self._classes)
+        self.task = SurveyTask.from_plan(self._plan, survey, self._classes)
         self._survey: _Survey = _Labels(self.task, self._plan, rows) if public else _Gradients(self.task, self._plan)
         self.accepted = 0
         """Reports that count, in all rounds."""
@@ -114,11 +114,11 @@ class Server:
         """Whether every round is closed, so that there is a model."""
         return len(self._rounds) == self.task.rounds
 
-    def question(self) -> Question:
+    def question(self) -> SurveyQuestion:
         """What the current round asks, of anybody who has not reported yet."""
         if self.finished:
             raise RuntimeError("every round is closed: there is nothing left to ask; call model()")
-        return Question.about(self.task, self.round, self._theta)
+        return SurveyQuestion.about(self.task, self.round, self._theta)
 
     def receive(self, data: bytes) -> bool:
         """Whether ``data`` is a report that counts. Never raises, whatever the bytes."""
@@ -202,7 +202,7 @@ class _Survey(Protocol):
 class _Gradients:
     """The sum of the reports of each round, in exact whole numbers; no single report is kept."""
 
-    def __init__(self, task: Task, plan: Plan) -> None:
+    def __init__(self, task: SurveyTask, plan: Plan) -> None:
         self._task, self._plan = task, plan
         self._sums: list[Sum] = []
         self._begin()
@@ -226,7 +226,7 @@ class _Gradients:
 class _Labels:
     """The reported label of each public row; rows whose owner says nothing are left out."""
 
-    def __init__(self, task: Task, plan: Plan, X: Any) -> None:
+    def __init__(self, task: SurveyTask, plan: Plan, X: Any) -> None:
         self._task, self._plan, self._X = task, plan, X
         self._units = np.zeros((task.people, 1), dtype=np.int64)
         self._heard = np.zeros(task.people, dtype=bool)
@@ -253,7 +253,7 @@ class _Labels:
 class _Replay(LocalVault):
     """A local vault whose people reported earlier."""
 
-    def __init__(self, plan: Plan, task: Task, sums: list[Sum]) -> None:
+    def __init__(self, plan: Plan, task: SurveyTask, sums: list[Sum]) -> None:
         super().__init__(plan, NoiseSource())
         self._task, self._left = task, iter(sums)
 

@@ -49,7 +49,7 @@ from thresher.vaults.losses import LOSSES, MEASUREMENTS, is_own, loss_named
 from thresher.vaults.people import label_randomiser, vector_randomiser
 from thresher.vaults.problem import LinearProblem, linear_problem
 
-__all__ = ["Question", "Task"]
+__all__ = ["SurveyQuestion", "SurveyTask"]
 
 
 TASK_FORMAT, QUESTION_FORMAT = "thresher-task-1", "thresher-question-1"
@@ -69,7 +69,7 @@ QUESTIONS: Mapping[Trust, str] = {"local": "local gradient", "labels": "local la
 
 
 @dataclass(frozen=True)
-class Task:
+class SurveyTask:
     """The public statement of a survey: all that a person needs in order to decide, and to answer.
 
     There is no inconsistent one, whether it comes from a plan or from JSON: the release is of a kind that is priced
@@ -179,7 +179,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Question:
+class SurveyQuestion:
     """What a round asks: your gradient at this theta, given by its nonzero ``values`` and where they are.
 
     A question about labels has no theta.
@@ -201,7 +201,7 @@ class Question:
             raise ValueError("values has a 0; leave such coordinates out")
 
     @classmethod
-    def about(cls, task: Task, number: int, theta: Floats) -> Self:
+    def about(cls, task: SurveyTask, number: int, theta: Floats) -> Self:
         """Round ``number`` of ``task``, at ``theta``."""
         at = np.flatnonzero(theta)
         return cls(task.fingerprint, number, tuple(at.tolist()), tuple(theta[at].tolist()))
@@ -226,7 +226,7 @@ class Question:
 # -- words --------------------------------------------------------------------------------------------------------
 
 
-def _kept(task: Task) -> str:
+def _kept(task: SurveyTask) -> str:
     within = (
         "" if task.target_bound is None else f" to the range from {task.target_bound[0]:g} to {task.target_bound[1]:g}"
     )
@@ -235,7 +235,7 @@ def _kept(task: Task) -> str:
     return f"Your label is clipped{within}." if within else f"Your label is one of {len(task.classes or ())} classes."
 
 
-def _sent(task: Task) -> str:
+def _sent(task: SurveyTask) -> str:
     release = task.release
     if isinstance(release, SphereReport):
         return f"a random direction in {release.dimension} dimensions that only leans towards your part of the gradient"
@@ -251,7 +251,7 @@ def _sent(task: Task) -> str:
 # -- consistency --------------------------------------------------------------------------------------------------
 
 
-def _check_consistent(task: Task) -> None:
+def _check_consistent(task: SurveyTask) -> None:
     """The fields against each other."""
     problem, release = task.problem, task.release
     if (task.classes is not None) != problem.loss.classifies:
@@ -273,7 +273,7 @@ def _check_consistent(task: Task) -> None:
         raise ValueError(f"release must report {'a class of those listed' if task.classes else 'a number'}")
 
 
-def _check_price(task: Task) -> None:
+def _check_price(task: SurveyTask) -> None:
     """The release by our own books, whatever is stated."""
     try:
         size = float(task.randomiser.size)

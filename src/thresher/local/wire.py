@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.local.task import Task
+from thresher.local.task import SurveyTask
 from thresher.privacy.arrays import Floats
 from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Signs, Sphere
 from thresher.vaults.randomness import NoiseSource
@@ -62,7 +62,7 @@ class Report:
     units: Units
 
 
-def encode(report: Report, task: Task) -> bytes:
+def encode(report: Report, task: SurveyTask) -> bytes:
     """The bytes of a report."""
     head = HEADER.pack(MAGIC, VERSION, _short_name(task), report.round, report.id)
     row = b"" if report.row is None else ROW.pack(report.row)
@@ -70,7 +70,7 @@ def encode(report: Report, task: Task) -> bytes:
     return body + CHECK.pack(zlib.crc32(body))
 
 
-def decode(data: bytes, task: Task) -> Report:
+def decode(data: bytes, task: SurveyTask) -> Report:
     """The report that ``data`` encodes; any bytes that ``encode`` would not have made raise ``BadReport``.
 
     Whoever sends may lie about the record; the checks make sure that it is a lie some record could have told.
@@ -100,7 +100,7 @@ def fresh_id(noise: NoiseSource) -> bytes:
     return noise.uniform_integers(256, 16).astype(np.uint8).tobytes()
 
 
-def _short_name(task: Task) -> bytes:
+def _short_name(task: SurveyTask) -> bytes:
     return bytes.fromhex(task.fingerprint)[:16]
 
 
@@ -125,7 +125,7 @@ class Format(Protocol):
         ...
 
 
-def format_of(task: Task) -> Format:
+def format_of(task: SurveyTask) -> Format:
     """The payload of a task's reports."""
     return _format_of(task.randomiser)
 

@@ -12,7 +12,7 @@ from thresher.cli.display import out, plan_record, show_certificate, show_coeffi
 from thresher.cli.errors import check_outputs, complain
 from thresher.cli.options import AsJson, Force
 from thresher.federated.aggregation import Aborted, Ended
-from thresher.federated.task import Task
+from thresher.federated.task import JointTask
 
 __all__ = ["federate"]
 
@@ -29,7 +29,7 @@ TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task: a TOML
 @federate.command()
 def plan(task: TaskFile, as_json: AsJson = False) -> None:
     """Show what TASK would release and cost, and the hash that every party must accept. Touches no data."""
-    known = Task.read(task)
+    known = JointTask.read(task)
     if as_json:
         show_json(_record(known))
     else:
@@ -62,27 +62,27 @@ def run(
     Example: thresher federate run task.toml north.csv --me north --folder north-run --accept 3f9c... --certificate
     north.pem --key north.key --authority authority.pem
     """
+    from thresher.federated.endpoints import check_endpoints
     from thresher.federated.mpyc import MPyCParty
     from thresher.federated.run import run_party
-    from thresher.federated.seats import check_seats
     from thresher.federated.session import longest_message
 
     check_outputs(force, inputs=(task, data, certificate, key, authority), out=out_path)
-    known = Task.read(task)
-    seat = known.seat_of(me)
+    known = JointTask.read(task)
+    at = known.position_of(me)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--folder={str(folder)!r} is a file; give the folder that keeps this party's journal")
     tls = _tls(certificate, key, authority)
     addresses, names = [member.address for member in known.members], [member.name for member in known.members]
-    check_seats(seat, addresses, tls, names)
-    _accepted(known, accept, ask=sys.stdin.isatty() and not as_json)
+    check_endpoints(at, addresses, tls, names)
+    _check_accepted(known, accept, ask=sys.stdin.isatty() and not as_json)
 
-    def sit_down() -> Any:
+    def join() -> Any:
         longest = longest_message(known.plan.problem.dimension)
-        return MPyCParty(seat, addresses, tls=tls, names=names, timeout=timeout, longest=longest)
+        return MPyCParty(at, addresses, tls=tls, names=names, timeout=timeout, longest=longest)
 
     try:
-        model = run_party(known, me, data, folder, sit_down, verbose=1)
+        model = run_party(known, me, data, folder, join, verbose=1)
     except Aborted as error:
         remedy = "" if isinstance(error, Ended) else "; to go on, start every party again with the same --folder"
         complain(f"{error}{remedy}")
@@ -109,7 +109,7 @@ def certificates(
     """
     from thresher.federated.certificates import write_certificates
 
-    members = Task.read(task).members
+    members = JointTask.read(task).members
     if (folder / "authority.pem").exists():
         raise ValueError(f"--folder={str(folder)!r} holds certificates already; name another folder")
     write_certificates(folder, [member.name for member in members], [member.address[0] for member in members])
@@ -120,7 +120,7 @@ def certificates(
     out.print(f"Written to {folder}: authority.pem, and a .pem and .key for each of {len(members)} parties.")
 
 
-def _show(task: Task) -> None:
+def _show(task: JointTask) -> None:
     show_plans([task.plan])
     bounds = {name: value for name, value in task.plan.problem.enforced.items() if value is not None}
     out.print(f"bounds: {', '.join(f'{name} {value}' for name, value in bounds.items())}")
@@ -130,13 +130,13 @@ def _show(task: Task) -> None:
     out.print(f"hash of task and plan: {task.hash}")
 
 
-def _record(task: Task) -> dict[str, Any]:
+def _record(task: JointTask) -> dict[str, Any]:
     """What is shown, for JSON."""
     parties = [{"name": each.name, "address": list(each.address), "rows": each.rows} for each in task.members]
     return {**plan_record(task.plan), "bounds": task.plan.problem.enforced, "parties": parties, "hash": task.hash}
 
 
-def _accepted(task: Task, accept: str | None, ask: bool) -> None:
+def _check_accepted(task: JointTask, accept: str | None, ask: bool) -> None:
     """Nothing is said to anybody before a person, or a script in its place, has accepted this very plan."""
     if accept is None and ask:
         _show(task)

@@ -1,4 +1,4 @@
-"""The computation at the table: MPyC's secret sharing and joint coins, over links of our own.
+"""The computation of one party: MPyC's secret sharing and joint coins, over links of our own.
 
 MPyC moves arrays between parties as pickles, and a pickle from a hostile peer is a program. The two methods that would
 do so here, input and output, are replaced by ones that send numbers of eight bytes and check what they get; any use of
@@ -37,7 +37,7 @@ class NoPickle:
         raise RuntimeError("pickles are not exchanged with peers")
 
 
-class Table(engine.Runtime):  # type: ignore[misc]  # MPyC ships no types
+class SharingRuntime(engine.Runtime):  # type: ignore[misc]  # MPyC ships no types
     """MPyC's runtime for one party, its peers reached through ``links``."""
 
     links: Links
@@ -67,7 +67,7 @@ class Table(engine.Runtime):  # type: ignore[misc]  # MPyC ships no types
     def keep_keys(self, peer: int, keys: bytes) -> None:
         self._prss_keys_from_peer(peer, keys)
 
-    @functools.cache  # noqa: B019  (MPyC empties it when keys change; there is one table in a process)
+    @functools.cache  # noqa: B019  (MPyC empties it when keys change; there is one runtime in a process)
     def prfs(self, bound: int) -> dict[tuple[int, ...], Callable[..., NDArray[Any]]]:
         """MPyC's pseudorandom functions, of which only those onto the whole field are asked for."""
         return {parties: mersenne.pseudorandom(key) for parties, key in self._prss_keys.items()}

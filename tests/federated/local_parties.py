@@ -8,9 +8,9 @@ import socket
 import struct
 import threading
 
+from thresher.federated.endpoints import free_ports
 from thresher.federated.mpyc import MPyCParty
 from thresher.federated.mpyc_worker.links import HELLO, MAGIC, MESSAGE
-from thresher.federated.seats import free_ports
 from waiting import MINUTES, eventually
 
 
@@ -19,7 +19,7 @@ def addresses_of(parties):
 
 
 @contextlib.contextmanager
-def seated(*seats, parties=3, addresses=None, **settings):
+def joined_parties(*seats, parties=3, addresses=None, **settings):
     """The parties of these numbers, all of them by default, each with its own value of a setting that is a list."""
     addresses = addresses or addresses_of(parties)
     with contextlib.ExitStack() as stack:

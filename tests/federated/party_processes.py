@@ -10,7 +10,7 @@ import numpy as np
 from thresher.federated.aggregation import Aborted
 from thresher.federated.mpyc import MPyCParty
 from thresher.federated.run import run_party
-from thresher.federated.task import Task
+from thresher.federated.task import JointTask
 
 NAMES = ("north", "south", "west")
 FEATURES = ("age", "dose", "sex")
@@ -41,11 +41,11 @@ def write_data(folder: Path, rows, seed=0) -> list[Path]:
     return files
 
 
-def attend(task: Path, at: int, data: Path, folder: Path, timeout: float, transcript: Path | None = None) -> None:
+def take_part(task: Path, at: int, data: Path, folder: Path, timeout: float, transcript: Path | None = None) -> None:
     """One party, like ``thresher federate run`` without TLS; what it says goes to a file in its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     sys.stdout = sys.stderr = (folder / "said.txt").open("a", buffering=1)
-    known = Task.read(task)
+    known = JointTask.read(task)
 
     def seat() -> MPyCParty:
         addresses = [member.address for member in known.members]

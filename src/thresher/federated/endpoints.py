@@ -1,4 +1,4 @@
-"""Who sits at the table: addresses, names and certificates, checked before anything is sent."""
+"""Where the parties are and who: addresses, names and certificates, checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["TLS", "check_names", "check_seats", "free_ports"]
+__all__ = ["TLS", "check_endpoints", "check_names", "free_ports"]
 
 FEWEST, MOST = 3, 10  # with two, one is no minority; the keys of joint coins are as many as there are majorities
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
@@ -45,7 +45,9 @@ class TLS:
         return {name: str(getattr(self, name)) for name in ("certificate", "key", "authority")}
 
 
-def check_seats(me: int, addresses: Sequence[tuple[str, int]], tls: TLS | None, names: Sequence[str] | None) -> None:
+def check_endpoints(
+    me: int, addresses: Sequence[tuple[str, int]], tls: TLS | None, names: Sequence[str] | None
+) -> None:
     """Raises ValueError unless these parties can meet."""
     parties = len(addresses)
     if not FEWEST <= parties <= MOST:
