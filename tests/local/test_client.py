@@ -17,6 +17,7 @@ from surveys import ESTIMATORS, FEATURES, LABELS, client_of, server_of
 from thresher import BudgetExceeded, LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LabelLDPIHT
 from thresher.local import Client, Server, SurveyQuestion, SurveyTask, decode
+from thresher.local.estimators import features_are_public
 from thresher.local.wire import format_of
 from thresher.vaults.randomisers import Signs
 from thresher.vaults.randomness import NoiseSource
@@ -293,7 +294,7 @@ def test_two_opposite_records_are_told_apart_by_epsilon_and_no_more(name):
     """The sign of the report that left the device. Its log-odds differ by exactly epsilon = 1 for two answers; for
     numbers by less. Their sd is 0.05: 0.25 off has a chance of 1e-6, and half of epsilon would be noticed."""
     estimator, noise = WORST[name], NoiseSource(5)
-    public = estimator._features_are_public
+    public = features_are_public(estimator.algorithm)
     server = Server(estimator, X=np.ones((PEOPLE, 1))) if public else Server(estimator, PEOPLE, 1)
     task, question = server.task, server.question()
     ups = []

@@ -16,7 +16,7 @@ from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.vaults import CentralVault
 from thresher.vaults.losses import SQUARED
-from thresher.vaults.problem import LinearProblem
+from thresher.vaults.problem import LinearProblem, linear_problem
 
 __all__ = ["ColumnBounds", "WidestRanges"]
 
@@ -85,4 +85,4 @@ class ColumnBounds(PrivateEstimator):
         return WidestRanges()
 
     def _keep(self, theta: Floats, plan: Plan) -> None:
-        self.median_, self.low_, self.high_ = theta * plan.problem.entry_bounds
+        self.median_, self.low_, self.high_ = theta * linear_problem(plan).entry_bounds

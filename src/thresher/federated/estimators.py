@@ -6,10 +6,10 @@ party on a machine of its own (``thresher.federated.session``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from thresher.federated.aggregation import Aggregation, ReferenceAggregation
 from thresher.federated.plans import for_own_noise, for_the_smallest, joint, sizes_note
 from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protocol_of
 from thresher.federated.vault import DataSets, FederatedVault, GatheredVault, parties_of
+from thresher.models.estimator import checked_rows
 from thresher.models.fit import Design
-from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
+from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target, class_membership
 from thresher.privacy.arrays import Floats
 from thresher.privacy.plan import Plan
 from thresher.vaults.penalties import Penalty
@@ -32,7 +33,6 @@ __all__ = [
     "FederatedDenseRegressor",
     "FederatedSparseClassifier",
     "FederatedSparseRegressor",
-    "algorithm_of",
     "checked_party",
     "joint_plan",
     "with_rounds",
@@ -45,13 +45,8 @@ TIMEOUT = 600.0  # seconds for one sum between processes of this machine
 class _FederatedModel(LinearModel):
     """What the four front doors share: the rows stay in blocks, and the plan's noise is drawn by the parties."""
 
-    _protocols: ClassVar[Mapping[str, Protocol]]
-
-    def _protocol(self) -> Protocol:
-        return protocol_of(self.algorithm, self._protocols)
-
     def _algorithm(self, outputs: int) -> Algorithm:
-        found = self._protocol().algorithm(self._penalty().strength or None, None)
+        found = protocol_behind(self).algorithm(self._penalty().strength or None, None)
         if outputs > 1 and not getattr(found, "many_outputs", False):
             raise ValueError(
                 f"algorithm={self.algorithm!r} fits two classes, and there are {outputs}; give another, such as "
@@ -65,9 +60,9 @@ class _FederatedModel(LinearModel):
                 f"aggregation={self.aggregation!r} must be one of {', '.join(map(repr, get_args(Backend)))}"
             )
         plan = super()._planned(design)
-        if self._protocol().joint:
+        if protocol_behind(self).joint:
             return joint(plan, self.aggregation)
-        return replace(plan, trust="parties" if self._protocol().noise == "separate" else "reference")
+        return replace(plan, trust="parties" if protocol_behind(self).noise == "separate" else "reference")
 
     def _noted(self, plan: Plan, X: DataSets) -> Plan:
         algorithm = self._algorithm(plan.problem.outputs)
@@ -83,7 +78,7 @@ class _FederatedModel(LinearModel):
     def _vault(self) -> Callable[..., FederatedVault]:
         def opened(X: DataSets, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None]) -> FederatedVault:
             parties = parties_of(X, y, plan, noise, X.sizes)
-            kind = VAULTS[self._protocol().noise]
+            kind = VAULTS[protocol_behind(self).noise]
             if issubclass(kind, GatheredVault):
                 return kind(parties, X.sizes, self._aggregation(len(parties), noise), plan, noise, watch)
             return kind(parties, plan, noise, watch)
@@ -121,42 +116,44 @@ class _FederatedModel(LinearModel):
         for at, pair in enumerate(data_sets):
             with _named(f"data_sets[{at}]"):
                 X, y = pair
-                X, y = self._checked_block(X, y, reset=at == 0)
+                X, y = checked_block(self, X, y, reset=at == 0)
             blocks.append(X)
             targets.append(y)
         return DataSets(blocks), targets
-
-    def _checked_block(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
-        reject_text(X)
-        y = numeric_target(y) if isinstance(self, RegressorModel) else y
-        return self._checked(X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=1, reset=reset)  # type: ignore[no-any-return]
 
 
 # -- for those who run a fit with several machines ----------------------------------------------------------------
 
 
-def algorithm_of(model: _FederatedModel, plan: Plan) -> Algorithm:
-    """What asks, in a fit of ``plan``."""
-    return model._algorithm(plan.problem.outputs)
+def protocol_behind(model: _FederatedModel) -> Protocol:
+    """The protocol that a front door's algorithm names."""
+    return protocol_of(model.algorithm, DENSE if isinstance(model, _Dense) else SPARSE)
 
 
 def with_rounds(model: _FederatedModel, rounds: int, penalty: float | None) -> _FederatedModel:
     """The model with so many rounds of its algorithm."""
-    model.set_params(algorithm=model._protocol().algorithm(penalty, rounds))
+    model.set_params(algorithm=protocol_behind(model).algorithm(penalty, rounds))
     return model
 
 
 def joint_plan(model: _FederatedModel, rows: int, features: int) -> Plan:
     """Its plan; a baseline, whose noise is not the parties' together, is refused."""
-    if model._protocol().noise != "joint":
+    if protocol_behind(model).noise != "joint":
         raise ValueError(f"algorithm={model.algorithm!r} is a baseline; simulate it instead")
     return model.plan(rows, features)
 
 
 def checked_party(model: _FederatedModel, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
     """One party's rows and targets as any fit would take them; of a classifier, which row belongs to which class."""
-    X, y = model._checked_block(X, y, reset)
-    return X, model._classes_in(y)[1] if isinstance(model, ClassifierModel) else y
+    X, y = checked_block(model, X, y, reset)
+    return X, class_membership(model, y) if isinstance(model, ClassifierModel) else y
+
+
+def checked_block(model: _FederatedModel, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+    """One party's rows and targets, or labels, checked like those of any fit."""
+    reject_text(X)
+    y = numeric_target(y) if isinstance(model, RegressorModel) else y
+    return checked_rows(model, X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=1, reset=reset)  # type: ignore[no-any-return]
 
 
 # -----------------------------------------------------------------------------------------------------------------
@@ -209,8 +206,6 @@ class FederatedSparseRegressor(_FederatedRegressor):
     ``fit`` takes a list of pairs (X, y). How many rows each party holds is public.
     """
 
-    _protocols = SPARSE
-
     def __init__(
         self,
         sparsity: int = 10,
@@ -247,8 +242,6 @@ class FederatedSparseClassifier(_FederatedClassifier):
     ``classes`` are the labels, public; if they are not given they are read from the data, and the certificate says so.
     """
 
-    _protocols = SPARSE
-
     def __init__(
         self,
         sparsity: int = 10,
@@ -280,8 +273,6 @@ class FederatedSparseClassifier(_FederatedClassifier):
 
 
 class _Dense(_FederatedModel):
-    _protocols = DENSE
-
     def _sparsity(self, n_features: int) -> int:
         return n_features
 

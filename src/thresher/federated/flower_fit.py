@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresher.federated.aggregation import Law
-from thresher.federated.estimators import algorithm_of
 from thresher.federated.flower import PATIENCE, FlowerAggregation, FlowerMember, client_app, server_app
 from thresher.federated.rounds import Load, RoundQuestion, answer
 from thresher.federated.study import FederatedStudy
 from thresher.federated.vault import JointVault
-from thresher.models.estimator import Found
+from thresher.models.estimator import Found, algorithm_of
 from thresher.models.fit import Fit
 from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.releases import SkellamRelease

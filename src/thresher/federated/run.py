@@ -14,12 +14,12 @@ import numpy as np
 from thresher.data.concealment import discreet
 from thresher.data.tables import labels, read_table
 from thresher.federated.aggregation import Aborted
-from thresher.federated.estimators import algorithm_of, checked_party
+from thresher.federated.estimators import checked_party
 from thresher.federated.journal import Journal, price
 from thresher.federated.session import SecureComputation, Session, SessionVault
 from thresher.federated.task import JointTask
 from thresher.federated.vault import Party
-from thresher.models.estimator import Found
+from thresher.models.estimator import Found, algorithm_of
 from thresher.models.fit import Fit
 from thresher.vaults.randomness import NoiseSource
 

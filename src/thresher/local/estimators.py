@@ -10,18 +10,20 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.extmath import row_norms
 
 from thresher.algorithms import LDPIHT, LocalAlgorithm, resolve_local
 from thresher.data.tables import reject_text
+from thresher.models.estimator import checked_rows
 from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
-from thresher.privacy.arrays import Floats
+from thresher.privacy.arrays import Floats, Matrix
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.plan import Plan
 from thresher.vaults import LabelVault, SimulatedVault
 from thresher.vaults.losses import Loss, measurement_of
 
-__all__ = ["LocalSparseClassifier", "LocalSparseRegressor", "algorithm_of", "features_are_public", "planned_for"]
+__all__ = ["LocalSparseClassifier", "LocalSparseRegressor", "features_are_public", "plan_for_public_rows"]
 
 
 class _LocalModel(LinearModel):
@@ -33,29 +35,25 @@ class _LocalModel(LinearModel):
     @property
     def _dtypes(self) -> Any:
         """People's records are read block by block, as they are: no copy of all of them as floats."""
-        return super()._dtypes if self._features_are_public else "numeric"
+        return super()._dtypes if features_are_public(self.algorithm) else "numeric"
 
     def _algorithm(self, outputs: int) -> LocalAlgorithm:
         return resolve_local(self.algorithm)
 
-    @property
-    def _features_are_public(self) -> bool:
-        return not isinstance(self._algorithm(1), LDPIHT)
-
     def _vault(self) -> type[LabelVault] | type[SimulatedVault]:
-        return LabelVault if self._features_are_public else SimulatedVault
+        return LabelVault if features_are_public(self.algorithm) else SimulatedVault
 
     @contextmanager
-    def _knowing(self, X: Any) -> Iterator[None]:
+    def _bounded_by_longest(self, X: Matrix) -> Iterator[None]:
         """Where rows are public so is the longest, which bounds the steps if the user states no bound."""
-        self._largest_row = float(row_norms(X).max()) or 1.0
+        self._largest_row = longest_row(X)
         try:
             yield
         finally:
             del self._largest_row
 
-    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...], owners: Any = None) -> Any:
-        with self._knowing(X) if self._features_are_public else nullcontext():
+    def _fit(self, X: Matrix, y: Floats, assumptions: tuple[str, ...], owners: Any = None) -> Any:
+        with self._bounded_by_longest(X) if features_are_public(self.algorithm) else nullcontext():
             return super()._fit(X, y, assumptions, owners)
 
     def _bounds(self) -> Bounds:
@@ -65,7 +63,7 @@ class _LocalModel(LinearModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if not self._features_are_public:  # then a table of a few hundred people says next to nothing
+        if not features_are_public(self.algorithm):  # then a table of a few hundred people says next to nothing
             if tags.regressor_tags is not None:
                 tags.regressor_tags.poor_score = True
             if tags.classifier_tags is not None:
@@ -73,23 +71,24 @@ class _LocalModel(LinearModel):
         return tags
 
 
-def features_are_public(model: _LocalModel) -> bool:
-    """Whether only labels are private, by the model's algorithm."""
-    return model._features_are_public
+def features_are_public(algorithm: str | LocalAlgorithm) -> bool:
+    """Whether this algorithm keeps labels private alone."""
+    return not isinstance(resolve_local(algorithm), LDPIHT)
 
 
-def algorithm_of(model: _LocalModel, plan: Plan) -> LocalAlgorithm:
-    """What asks, in a survey of ``plan``."""
-    return model._algorithm(plan.problem.outputs)
+def longest_row(X: Matrix) -> float:
+    """The l2 norm of the longest row; 1 if all are zero."""
+    return float(row_norms(X).max()) or 1.0
 
 
-def planned_for(model: _LocalModel, X: Any) -> tuple[Any, Plan]:
+def plan_for_public_rows(model: _LocalModel, X: Matrix) -> tuple[Matrix, Plan]:
     """Public rows, checked, and the plan for them; the longest bounds the steps if no bound is given."""
     reject_text(X)
-    rows = model._checked(X, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
+    rows = checked_rows(model, X, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=2)
     rows = sparse.csr_array(rows) if sparse.issparse(rows) else rows
-    with model._knowing(rows):
-        return rows, model.plan(*rows.shape)
+    unbounded = model.feature_bound is None and model.row_bound is None
+    planned = clone(model).set_params(row_bound=longest_row(rows)) if unbounded else model
+    return rows, planned.plan(*rows.shape)
 
 
 class LocalSparseRegressor(_LocalModel, RegressorModel):

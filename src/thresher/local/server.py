@@ -26,13 +26,12 @@ from sklearn.base import clone
 from thresher.local.estimators import (
     LocalSparseClassifier,
     LocalSparseRegressor,
-    algorithm_of,
     features_are_public,
-    planned_for,
+    plan_for_public_rows,
 )
 from thresher.local.task import SurveyQuestion, SurveyTask
 from thresher.local.wire import BadReport, Report, decode, format_of, fresh_id
-from thresher.models.estimator import Found
+from thresher.models.estimator import Found, algorithm_of
 from thresher.models.fit import Outcome, completed
 from thresher.privacy.arrays import Floats
 from thresher.privacy.plan import Answer, Plan
@@ -74,7 +73,7 @@ class Server:
         _check_estimator(estimator)
         self._model: Any = clone(estimator)
         self._classes = _declared_classes(estimator)
-        public = features_are_public(self._model)
+        public = features_are_public(estimator.algorithm)
         if (X is not None, people is not None, features is not None) != (public, not public, not public):
             raise ValueError(
                 f"algorithm={estimator.algorithm!r} has {'public' if public else 'private'} features: call "
@@ -82,7 +81,7 @@ class Server:
             )
         rows = None
         if public:
-            rows, self._plan = planned_for(self._model, X)
+            rows, self._plan = plan_for_public_rows(self._model, X)
         else:
             self._plan = self._model.plan(people, features)
             self._model.n_features_in_ = self._plan.problem.d

@@ -29,10 +29,10 @@ from thresher.privacy.plan import Plan
 from thresher.privacy.trust import Unit
 from thresher.vaults import CentralVault
 from thresher.vaults.central.minimisers import assumed_of_searches
-from thresher.vaults.problem import LinearProblem
+from thresher.vaults.problem import LinearProblem, linear_problem
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["Found", "PrivateEstimator", "adopt", "design_of"]
+__all__ = ["Found", "PrivateEstimator", "adopt", "algorithm_of", "checked_rows", "design_of"]
 
 
 class PrivateEstimator(BaseEstimator):
@@ -118,7 +118,7 @@ class PrivateEstimator(BaseEstimator):
         fit = Fit(plan, self.verbose)
         noise, vault = NoiseSource(self.random_state, hardened=self.hardened), self._vault()
         if vault is CentralVault:  # others copy less
-            check_memory(X, 2 if plan.problem.intercept_column > 0 else 1)
+            check_memory(X, 2 if linear_problem(plan).intercept_column > 0 else 1)
         fit.pay(self.ledger, self.dataset, X)
         notes = fit.remember(X)
         # from here on the old model and its by-products are gone: an interrupted fit leaves none
@@ -239,6 +239,19 @@ def adopt(estimator: PrivateEstimator, plan: Plan, found: Any, published: Mappin
     estimator._keep(found, plan)
     estimator._publish(dict(published))
     estimator.plan_, estimator.algorithm_ = plan, plan.algorithm
+
+
+def algorithm_of(estimator: PrivateEstimator, plan: Plan) -> Any:
+    """What asks, in a fit of ``plan``."""
+    return estimator._algorithm(plan.problem.outputs)
+
+
+def checked_rows(estimator: PrivateEstimator, X: Any, *y: Any, **requirements: Any) -> Any:
+    """Rows, and targets if there are any, as a fit takes them: scikit-learn's validation, whose errors quote no value.
+
+    The estimator then knows how many columns there are, and their names.
+    """
+    return estimator._checked(X, *y, **requirements)
 
 
 def design_of(

@@ -17,7 +17,7 @@ from thresher.ledger.repeats import note_of_repeats
 from thresher.privacy import logs
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate, certify
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicCounts
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.progress import progress_bar
 from thresher.privacy.warnings import LargeDelta, NoiseDrowns, PrintedNoise, PrivacyOff, ThresherWarning
@@ -39,7 +39,7 @@ class Planner(Protocol):
 class Design:
     """What will be asked, of what, and for how much: all of a fit that is known before a row is looked at."""
 
-    problem: PublicFacts
+    problem: PublicCounts
     algorithm: Planner
     budget: Budget
 

@@ -35,7 +35,7 @@ from thresher.vaults.losses import LOGISTIC, SQUARED, Loss, is_own
 from thresher.vaults.penalties import NO_PENALTY, Penalty
 from thresher.vaults.problem import LinearProblem, linear_problem
 
-__all__ = ["KINDS", "ClassifierModel", "LinearModel", "RegressorModel", "Target"]
+__all__ = ["KINDS", "ClassifierModel", "LinearModel", "RegressorModel", "Target", "class_membership"]
 
 Target = float | tuple[float, float] | None
 
@@ -365,6 +365,11 @@ class ClassifierModel(ClassifierMixin, LinearModel):
         declared = self._classes_declared()
         known = 2 if declared is None else len(np.unique(declared))
         return known if known > 2 else 1
+
+
+def class_membership(model: ClassifierModel, y: Any) -> Floats:
+    """Which row belongs to which class a model declares: 1 for the second of two, a column for each of more."""
+    return model._classes_in(y)[1]
 
 
 def _plain(value: Any) -> Any:

@@ -25,7 +25,7 @@ from thresher.privacy.warnings import WideRanges
 from thresher.vaults import CentralVault
 from thresher.vaults.clipping import without_duplicates
 from thresher.vaults.losses import SQUARED
-from thresher.vaults.problem import LinearProblem
+from thresher.vaults.problem import LinearProblem, linear_problem
 
 __all__ = ["PrivateScaler"]
 
@@ -225,7 +225,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 
     def _keep(self, theta: Floats, plan: Plan) -> None:
         middle, low, high = theta
-        bounds = plan.problem.entry_bounds
+        bounds = linear_problem(plan).entry_bounds
         centre = (low + high) / 2 if self.centre else np.zeros_like(middle)
         scale = (high - low) / 2 if self.centre else np.maximum(-low, high)
         flat = scale <= FINEST * (1 + 1e-9)  # the quantiles saw no spread: only the public bound is left

@@ -13,7 +13,7 @@ from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import is_whole
 from thresher.privacy.trust import Unit
 
-__all__ = ["INTERCEPT_ENTRY", "MOST_ROWS_EACH", "PEOPLE_NOTE", "PublicFacts"]
+__all__ = ["INTERCEPT_ENTRY", "MOST_ROWS_EACH", "PEOPLE_NOTE", "PublicCounts", "PublicFacts"]
 
 MOST_ROWS_EACH = 64
 """Rows of one person that count. The average of 64 is off that of all by an eighth of their spread, which is little
@@ -33,25 +33,21 @@ INTERCEPT_ENTRY = 0.5
 
 
 @dataclass(frozen=True)
-class PublicFacts:
-    """Public facts about a table. Nothing here is read from the data except n and d."""
+class PublicCounts:
+    """How many there are of what, and how many numbers an answer has: all that every plan is about."""
 
     n: int
     """Rows, or people: a declared number where how many there are is private."""
     d: int
-    bounds: Bounds
-    intercept: bool = False
-    """Whether every row ends in a public constant, for an intercept."""
+    """Columns, or whatever else an answer has a number for."""
     unit: Unit = field(default="row", kw_only=True)
     """What n counts and neighbours differ in. How many rows people have is private."""
 
     def __post_init__(self) -> None:
         for name in ("n", "d"):
             self._set_whole(name)
-        object.__setattr__(self, "intercept", bool(self.intercept))
         if self.unit not in get_args(Unit):
             raise ValueError(f"unit={self.unit!r} must be one of {', '.join(map(repr, get_args(Unit)))}")
-        self.bounds.row_norm(self.d)  # raises if a per-column bound has the wrong length
 
     def _set_whole(self, name: str) -> None:
         value = getattr(self, name)
@@ -68,6 +64,44 @@ class PublicFacts:
     def counted(self) -> str:
         """What n counts, in words."""
         return "people" if self.unit == "person" else "rows"
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of an answer."""
+        return self.d
+
+    @property
+    def enforced(self) -> dict[str, Any]:
+        """What code makes true of every row, as certificates list it."""
+        raise NotImplementedError
+
+    @property
+    def public_choices(self) -> dict[str, Any]:
+        """What else certificates list: choices that cost no privacy but shape what is found."""
+        return {}
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What a guarantee rests on, of all that was declared, and no code enforces."""
+        return ()
+
+    def origin(self) -> NDArray[np.float64]:
+        """Where an iteration starts."""
+        return np.zeros(self.dimension)
+
+
+@dataclass(frozen=True)
+class PublicFacts(PublicCounts):
+    """Public facts about a table. Nothing here is read from the data except n and d."""
+
+    bounds: Bounds
+    intercept: bool = False
+    """Whether every row ends in a public constant, for an intercept."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "intercept", bool(self.intercept))
+        super().__post_init__()
+        self.bounds.row_norm(self.d)  # raises if a per-column bound has the wrong length
 
     @property
     def dimension(self) -> int:
@@ -124,16 +158,3 @@ class PublicFacts:
     def enforced(self) -> dict[str, Any]:
         """The bounds, as certificates list them."""
         return {**asdict(self.bounds), "row_norm": self.row_norm, "intercept_column": self.intercept_column}
-
-    @property
-    def public_choices(self) -> dict[str, Any]:
-        """What else certificates list: choices that cost no privacy but shape what is found."""
-        return {}
-
-    @property
-    def assumed(self) -> tuple[str, ...]:
-        """What a guarantee rests on, of all that was declared, and no code enforces."""
-        return ()
-
-    def origin(self) -> NDArray[np.float64]:
-        return np.zeros(self.dimension)

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Budget, BudgetExceeded
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicCounts
 from thresher.privacy.releases import Release, SampledRelease, ZCDPFilter, is_priced_here
 from thresher.privacy.trust import Trust
 
@@ -26,7 +26,7 @@ class Plan:
     """Everything an algorithm will release about a table within a Budget, with every hyper-parameter resolved."""
 
     algorithm: str
-    problem: PublicFacts
+    problem: PublicCounts
     budget: Budget
     releases: tuple[Release, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)

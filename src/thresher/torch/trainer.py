@@ -82,7 +82,7 @@ class PrivateTrainer:
 
     def _design(self, n: int) -> Design:
         check_parameters(self.module)
-        problem: Any = ModuleProblem(n, flat(trainable(self.module)))  # what algorithms ask of a Problem, it has
+        problem = ModuleProblem(n, flat(trainable(self.module)))
         return Design(problem, with_neural_defaults(self.optimizer, n, self.budget), self.budget)
 
     @discreet
