@@ -12,7 +12,6 @@ package.
 from __future__ import annotations
 
 import secrets
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +106,7 @@ def agree(private: bytes, public: bytes, purpose: bytes) -> bytes:
 def mask(seed: bytes, number: int, length: int) -> Words:
     """``length`` words that only who knows the seed can tell from uniform ones; others for each round ``number``."""
     start = bytes(4) + number.to_bytes(12, "little")  # the block counter, then the nonce
-    stream: Any = Cipher(ChaCha20(seed, start), mode=None).encryptor()
+    stream = Cipher(ChaCha20(seed, start), mode=None).encryptor()
     return np.frombuffer(stream.update(bytes(8 * length)), dtype="<u8").astype(np.uint64)
 
 

@@ -6,10 +6,10 @@ party on a machine of its own (``thresher.federated.session``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 
@@ -22,8 +22,16 @@ from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protoc
 from thresher.federated.vault import DataSets, FederatedVault, GatheredVault, parties_of
 from thresher.models.estimator import checked_rows
 from thresher.models.fit import Design
-from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target, class_membership
-from thresher.privacy.arrays import Floats
+from thresher.models.linear import (
+    ClassifierModel,
+    ClassLabels,
+    FeatureBound,
+    LinearModel,
+    RegressorModel,
+    Target,
+    class_membership,
+)
+from thresher.privacy.arrays import Floats, Matrix, Values
 from thresher.privacy.plan import Plan
 from thresher.vaults.penalties import Penalty
 from thresher.vaults.randomness import NoiseSource
@@ -31,6 +39,7 @@ from thresher.vaults.randomness import NoiseSource
 __all__ = [
     "FederatedDenseClassifier",
     "FederatedDenseRegressor",
+    "FederatedModel",
     "FederatedSparseClassifier",
     "FederatedSparseRegressor",
     "checked_party",
@@ -39,10 +48,14 @@ __all__ = [
 ]
 
 Backend = Literal["reference", "mpyc", "spu", "skellam"]
+
+DataPairs = Sequence[tuple[Matrix, Values]]
+"""The rows of each party, and their targets or labels."""
+
 TIMEOUT = 600.0  # seconds for one sum between processes of this machine
 
 
-class _FederatedModel(LinearModel):
+class FederatedModel(LinearModel):
     """What the four front doors share: the rows stay in blocks, and the plan's noise is drawn by the parties."""
 
     def _algorithm(self, outputs: int) -> Algorithm:
@@ -105,7 +118,7 @@ class _FederatedModel(LinearModel):
 
         return SPUAggregation(parties, timeout=TIMEOUT)
 
-    def _blocks(self, data_sets: Any) -> tuple[DataSets, list[Any]]:
+    def _blocks(self, data_sets: DataPairs) -> tuple[DataSets, list[Values]]:
         """Each party's rows and targets, checked like those of any fit, and that all have the same columns."""
         if not isinstance(data_sets, Sequence) or len(data_sets) < 2:
             raise ValueError(
@@ -125,31 +138,31 @@ class _FederatedModel(LinearModel):
 # -- for those who run a fit with several machines ----------------------------------------------------------------
 
 
-def protocol_behind(model: _FederatedModel) -> Protocol:
+def protocol_behind(model: FederatedModel) -> Protocol:
     """The protocol that a front door's algorithm names."""
     return protocol_of(model.algorithm, DENSE if isinstance(model, _Dense) else SPARSE)
 
 
-def with_rounds(model: _FederatedModel, rounds: int, penalty: float | None) -> _FederatedModel:
+def with_rounds(model: FederatedModel, rounds: int, penalty: float | None) -> FederatedModel:
     """The model with so many rounds of its algorithm."""
     model.set_params(algorithm=protocol_behind(model).algorithm(penalty, rounds))
     return model
 
 
-def joint_plan(model: _FederatedModel, rows: int, features: int) -> Plan:
+def joint_plan(model: FederatedModel, rows: int, features: int) -> Plan:
     """Its plan; a baseline, whose noise is not the parties' together, is refused."""
     if protocol_behind(model).noise != "joint":
         raise ValueError(f"algorithm={model.algorithm!r} is a baseline; simulate it instead")
     return model.plan(rows, features)
 
 
-def checked_party(model: _FederatedModel, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
+def checked_party(model: FederatedModel, X: Matrix, y: Values, reset: bool = True) -> tuple[Matrix, Values]:
     """One party's rows and targets as any fit would take them; of a classifier, which row belongs to which class."""
     X, y = checked_block(model, X, y, reset)
     return X, class_membership(model, y) if isinstance(model, ClassifierModel) else y
 
 
-def checked_block(model: _FederatedModel, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+def checked_block(model: FederatedModel, X: Matrix, y: Values, reset: bool) -> tuple[Matrix, Values]:
     """One party's rows and targets, or labels, checked like those of any fit."""
     reject_text(X)
     y = numeric_target(y) if isinstance(model, RegressorModel) else y
@@ -165,7 +178,7 @@ def minority(parties: int) -> int:
 
 
 @contextmanager
-def _named(party: str) -> Any:
+def _named(party: str) -> Iterator[None]:
     """Errors that say whose data they are about."""
     try:
         yield
@@ -173,17 +186,17 @@ def _named(party: str) -> Any:
         raise type(error)(f"{party}: {error}") from None
 
 
-class _FederatedRegressor(_FederatedModel, RegressorModel):
+class _FederatedRegressor(FederatedModel, RegressorModel):
     @discreet
-    def fit(self, data_sets: Any) -> Self:  # type: ignore[override]
+    def fit(self, data_sets: DataPairs) -> Self:  # type: ignore[override]
         """Fit on a list of pairs (X, y), one for each party: NumPy, SciPy sparse, pandas or polars."""
         rows, targets = self._blocks(data_sets)
         return self._fit(rows, np.concatenate(targets), ())
 
 
-class _FederatedClassifier(_FederatedModel, ClassifierModel):
+class _FederatedClassifier(FederatedModel, ClassifierModel):
     @discreet
-    def fit(self, data_sets: Any) -> Self:  # type: ignore[override]
+    def fit(self, data_sets: DataPairs) -> Self:  # type: ignore[override]
         """Fit on a list of pairs (X, y), one for each party; ``y`` holds labels."""
         rows, targets = self._blocks(data_sets)
         classes, belongs, assumptions = self._classes_in(np.concatenate(targets))
@@ -212,14 +225,14 @@ class FederatedSparseRegressor(_FederatedRegressor):
         *,
         epsilon: float = 1.0,
         delta: float | None = None,
-        feature_bound: Any = None,
+        feature_bound: FeatureBound = None,
         row_bound: float | None = None,
         target_bound: Target = None,
         algorithm: str | Algorithm = "dp-ight",
         aggregation: Backend = "reference",
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
-        random_state: Any = None,
+        random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.sparsity = sparsity
@@ -248,14 +261,14 @@ class FederatedSparseClassifier(_FederatedClassifier):
         *,
         epsilon: float = 1.0,
         delta: float | None = None,
-        feature_bound: Any = None,
+        feature_bound: FeatureBound = None,
         row_bound: float | None = None,
-        classes: Any = None,
+        classes: ClassLabels = None,
         algorithm: str | Algorithm = "dp-ight",
         aggregation: Backend = "reference",
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
-        random_state: Any = None,
+        random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.sparsity = sparsity
@@ -272,7 +285,7 @@ class FederatedSparseClassifier(_FederatedClassifier):
         self.verbose = verbose
 
 
-class _Dense(_FederatedModel):
+class _Dense(FederatedModel):
     def _sparsity(self, n_features: int) -> int:
         return n_features
 
@@ -303,13 +316,13 @@ class FederatedDenseClassifier(_Dense, _FederatedClassifier):
         *,
         algorithm: str | Algorithm = "mpc-grad-p",
         aggregation: Backend = "reference",
-        feature_bound: Any = None,
+        feature_bound: FeatureBound = None,
         row_bound: float | None = None,
         penalty: float = 0.0,
-        classes: Any = None,
+        classes: ClassLabels = None,
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
-        random_state: Any = None,
+        random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
@@ -339,13 +352,13 @@ class FederatedDenseRegressor(_Dense, _FederatedRegressor):
         *,
         algorithm: str | Algorithm = "mpc-grad-p",
         aggregation: Backend = "reference",
-        feature_bound: Any = None,
+        feature_bound: FeatureBound = None,
         row_bound: float | None = None,
         target_bound: Target = None,
         penalty: float = 0.0,
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
-        random_state: Any = None,
+        random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon

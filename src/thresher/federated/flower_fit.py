@@ -12,7 +12,7 @@ was spent stays spent: every party's journal says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresher.federated.aggregation import Law
+from thresher.federated.estimators import FederatedModel
 from thresher.federated.flower import PATIENCE, FlowerAggregation, FlowerMember, client_app, server_app
 from thresher.federated.rounds import Load, RoundQuestion, answer
 from thresher.federated.study import FederatedStudy
@@ -61,7 +62,7 @@ def party_app(study: FederatedStudy, number: int, identity: bytes, load: Load, f
     return client_app(member)
 
 
-def fitted(study: FederatedStudy, aggregation: FlowerAggregation) -> Any:
+def fitted(study: FederatedStudy, aggregation: FlowerAggregation) -> FederatedModel:
     """The model that the parties behind the aggregation make together."""
     model, plan = study.model(), study.plan
     fit = Fit(plan)
@@ -111,7 +112,10 @@ class _Everybody:
     ) -> Integers:
         return self._asked(release, clip, grid, ridge=ridge)
 
-    def _asked(self, release: SkellamRelease, clip: float, grid: float, **about: Any) -> Integers:
+    def _asked(
+        self, release: SkellamRelease, clip: float, grid: float, theta: Sequence[float] | None = None,
+        ridge: float | None = None,
+    ) -> Integers:  # fmt: skip
         self._rounds += 1
-        question = RoundQuestion(self._hash, self._rounds, clip, grid, **about)
+        question = RoundQuestion(self._hash, self._rounds, clip, grid, theta, ridge)
         return self._aggregation.noisy_sum(question.to_bytes(), release.law)

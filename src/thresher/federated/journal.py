@@ -20,16 +20,27 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from thresher.data.whole_files import sync_folder
-from thresher.federated.seals import Seals, write_whole
+from thresher.federated.seals import Entry, Seals, write_whole
 from thresher.privacy.arrays import Integers
 from thresher.privacy.plan import Plan
 
 __all__ = ["Journal", "Prepared", "price"]
+
+
+class Charge(TypedDict):
+    """What a plan costs, and when that was entered."""
+
+    plan: str
+    algorithm: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    time: str
 
 
 @dataclass
@@ -47,7 +58,7 @@ class Journal:
     """What the file says. ``charge`` is the plan's whole price, entered before any row is clipped."""
 
     path: Path
-    charge: dict[str, Any] | None = None
+    charge: Charge | None = None
     answers: list[Integers] = field(default_factory=list)
     prepared: Prepared | None = None
     parted: bool = False
@@ -85,7 +96,7 @@ class Journal:
         if cut:
             os.truncate(self.path, len(content) - len(cut))
 
-    def _apply(self, entry: dict[str, Any]) -> None:
+    def _apply(self, entry: Entry) -> None:
         match entry["what"]:
             case "charge":
                 self.charge = entry["charge"]
@@ -103,7 +114,7 @@ class Journal:
             case what:
                 raise ValueError(f"an entry {what!r} out of place")
 
-    def _write(self, entry: dict[str, Any]) -> None:
+    def _write(self, entry: Entry) -> None:
         new = not self.path.exists()
         with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
             file.write(self._seals.line(entry) + b"\n")
@@ -123,7 +134,7 @@ class Journal:
                 f"{self.path} is of another plan, {self.charge['plan'][:12]}; name another folder for this one"
             )
 
-    def charged(self, charge: dict[str, Any]) -> None:
+    def charged(self, charge: Charge) -> None:
         """The plan's price, for a run that begins; a run that goes on has paid it already."""
         self.check(charge["plan"])
         if self.charge is None:
@@ -164,7 +175,7 @@ class Journal:
         self._share.unlink(missing_ok=True)
 
 
-def price(plan: Plan, plan_hash: str) -> dict[str, Any]:
+def price(plan: Plan, plan_hash: str) -> Charge:
     """The entry that says what was spent: the plan's whole price, whether or not the run comes to its end."""
     budget = plan.budget
     return {

@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
 
 from thresher.algorithms.protocol import Algorithm
 from thresher.algorithms.stochastic import Stochastic
@@ -92,7 +91,7 @@ def _listed(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes)) if len(sizes) <= 10 else f"from {min(sizes)} to {max(sizes)}"
 
 
-def fingerprint(facts: Any) -> str:
+def fingerprint(facts: object) -> str:
     """A hash by which machines know that they mean the same: 64 hexadecimal digits that tell these facts from others.
 
     Of a number nine digits count: the last ones of what is computed may differ between two machines' libraries.
@@ -100,7 +99,7 @@ def fingerprint(facts: Any) -> str:
     return sha256(json.dumps(_plain(facts), sort_keys=True).encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):

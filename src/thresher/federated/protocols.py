@@ -5,8 +5,8 @@ Two of its baselines need vaults of their own: one with more noise than it needs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from thresher.algorithms import (
     DPGD,
@@ -17,9 +17,12 @@ from thresher.algorithms import (
     RajkumarAgarwal,
 )
 from thresher.algorithms.protocol import Algorithm
-from thresher.federated.vault import FederatedVault, GatheredVault, SeparateVault
+from thresher.federated.vault import FederatedVault, GatheredVault, Party, SeparateVault
 from thresher.privacy.arrays import Floats
+from thresher.privacy.plan import Plan
 from thresher.privacy.releases import PrintedGradient, Release
+from thresher.vaults.randomness import NoiseSource
+from thresher.vaults.vault import nobody
 
 __all__ = ["DENSE", "SPARSE", "VAULTS", "PathakVault", "PrintedVault", "Protocol", "protocol_of"]
 
@@ -38,8 +41,10 @@ class PathakVault(GatheredVault):
 class PrintedVault(FederatedVault):
     """Answers that nobody is promised anything about; whoever runs this process sees every party's part."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(
+        self, parties: Sequence[Party], plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody
+    ) -> None:
+        super().__init__(parties, plan, noise, watch)
         self._tilt = self._noise.standard_normal(self.problem.dimension)  # one linear term for all rounds
 
     def printed_gradient(self, theta: Floats, release: PrintedGradient, clip: float) -> Floats:
@@ -107,5 +112,4 @@ def protocol_of(algorithm: str | Algorithm, known: Mapping[str, Protocol]) -> Pr
         return known[algorithm]
     if not (hasattr(algorithm, "plan") and hasattr(algorithm, "run")) or isinstance(algorithm, type):
         raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as DPIGHT(iterations=20)")
-    instance: Any = algorithm
-    return Protocol(lambda ridge, rounds: instance, "joint")
+    return Protocol(lambda ridge, rounds: algorithm, "joint")

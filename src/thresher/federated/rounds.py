@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,12 +19,12 @@ from thresher.federated.estimators import checked_party
 from thresher.federated.journal import Journal, price
 from thresher.federated.study import FederatedStudy
 from thresher.federated.vault import JointVault, Party
-from thresher.privacy.arrays import Integers
+from thresher.privacy.arrays import Floats, Integers, Matrix, Values
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Load", "RoundQuestion", "answer", "check_question", "longest_question"]
 
-Load = Callable[[], tuple[Any, Any]]
+Load = Callable[[], tuple[Matrix, Values]]
 """Gives a party's own rows and targets, as any fit would take them."""
 
 SAME = 1e-9  # relative: two machines' libraries may differ in the last bits of a grid step
@@ -120,7 +119,7 @@ def answer(study: FederatedStudy, number: int, load: Load, folder: Path, asked: 
         return party.gradient_part(np.array(question.theta), study.release, question.clip, weight, grid)
 
 
-def _rows(study: FederatedStudy, number: int, load: Load) -> tuple[Any, Any]:
+def _rows(study: FederatedStudy, number: int, load: Load) -> tuple[Matrix, Floats]:
     """This party's rows and targets, checked like those of any fit."""
     X, y = checked_party(study.model(), *load())
     if X.shape[1] != study.features:

@@ -7,20 +7,20 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from thresher.data.concealment import discreet
 from thresher.data.tables import labels, read_table
 from thresher.federated.aggregation import Aborted
-from thresher.federated.estimators import checked_party
+from thresher.federated.estimators import FederatedModel, checked_party
 from thresher.federated.journal import Journal, price
 from thresher.federated.session import SecureComputation, Session, SessionVault
 from thresher.federated.task import JointTask
 from thresher.federated.vault import Party
 from thresher.models.estimator import Found, algorithm_of
 from thresher.models.fit import Fit
+from thresher.privacy.arrays import Floats, Matrix
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["run_party"]
@@ -29,7 +29,7 @@ __all__ = ["run_party"]
 @discreet
 def run_party(
     task: JointTask, me: str, data: Path, folder: Path, join: Callable[[], SecureComputation], verbose: int = 0
-) -> Any:
+) -> FederatedModel:
     """The fitted model, once every party has said the same; ``join`` connects with the others.
 
     A run that ended early goes on: what was answered is in ``folder``, and is not asked again.
@@ -63,7 +63,7 @@ def run_party(
 
 @contextmanager
 def _opened(
-    task: JointTask, at: int, X: Any, y: Any, session: Session, watch: Callable[[], None]
+    task: JointTask, at: int, X: Matrix, y: Floats, session: Session, watch: Callable[[], None]
 ) -> Iterator[SessionVault]:
     own = replace(task.plan, problem=replace(task.plan.problem, n=task.members[at].rows))
     noise = NoiseSource()  # draws nothing: the noise is the parties' together
@@ -74,7 +74,7 @@ def _opened(
         yield vault
 
 
-def _rows(task: JointTask, model: Any, data: Path, most: int) -> tuple[Any, Any]:
+def _rows(task: JointTask, model: FederatedModel, data: Path, most: int) -> tuple[Matrix, Floats]:
     """This party's rows and targets as any fit would take them, before anything is said to anybody."""
     named = None if isinstance(task.features, int) else list(task.features)
     table = read_table(data, task.target, named)

@@ -20,7 +20,7 @@ from typing import Any
 
 from thresher.data.whole_files import sync_folder
 
-__all__ = ["Seals"]
+__all__ = ["Entry", "Seals"]
 
 START = ""  # the seal before the first line
 KEY_SIZE = 32  # bytes

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 
 import numpy as np
 
@@ -21,11 +21,22 @@ from thresher.federated.journal import Journal
 from thresher.federated.mpyc import LONGEST, RANDOMNESS
 from thresher.federated.vault import JointVault, Party
 from thresher.privacy.arrays import Floats, Integers
+from thresher.privacy.plan import Plan
 from thresher.vaults.randomness import NoiseSource
+from thresher.vaults.vault import nobody
 
 __all__ = ["SecureComputation", "Session", "SessionVault", "longest_message"]
 
-Status = dict[str, Any]
+
+class Status(TypedDict):
+    """What a party says of itself when it meets the others."""
+
+    name: str
+    plan: str
+    nonce: str
+    answers: list[str]
+    share: str | None
+    opening: bool
 
 
 def longest_message(size: int) -> int:
@@ -90,7 +101,7 @@ class Session:
     def _statuses(self, nonce: str) -> list[Status]:
         prepared = self._journal.prepared
         held = prepared is not None and self._journal.share() is not None
-        mine = {
+        mine: Status = {
             "name": self._names[self._me],
             "plan": self._plan_hash,
             "nonce": nonce,
@@ -194,8 +205,11 @@ class Session:
 class SessionVault(JointVault):
     """A joint vault whose other parties are on other machines."""
 
-    def __init__(self, party: Party, sizes: Sequence[int], session: Session, *plan_noise_watch: Any) -> None:
-        super().__init__([party], sizes, *plan_noise_watch)
+    def __init__(
+        self, party: Party, sizes: Sequence[int], session: Session, plan: Plan, noise: NoiseSource,
+        watch: Callable[[], None] = nobody,
+    ) -> None:  # fmt: skip
+        super().__init__([party], sizes, plan, noise, watch)
         self._session = session
 
     @property
@@ -215,7 +229,7 @@ def _digest(answer: Integers) -> str:
 
 def _status(message: bytes, name: str) -> Status:
     """What a party says of itself, if it is what it may say."""
-    kinds: dict[str, Any] = {
+    kinds: dict[str, type | tuple[type, ...]] = {
         "name": str,
         "plan": str,
         "nonce": str,
@@ -235,4 +249,5 @@ def _status(message: bytes, name: str) -> Status:
         raise Aborted(
             f"a party that calls itself {status['name'][:40]!r} sits where {name!r} should; nothing was asked"
         )
-    return dict(status)
+    told: Status = status
+    return told

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from thresher.federated.aggregation import skellam_share
 from thresher.federated.crypto import new_identity, public_identity
@@ -30,7 +29,7 @@ class SkellamAggregation:
     ``random_state`` makes the noise repeatable, for tests; the masks, which cancel, are always fresh.
     """
 
-    def __init__(self, parties: int, *, dropouts: int = 0, colluding: int = 0, random_state: Any = None) -> None:
+    def __init__(self, parties: int, *, dropouts: int = 0, colluding: int = 0, random_state: int | None = None) -> None:
         self.group = Group(parties, dropouts, colluding)
         self._identities = [new_identity() for _ in range(parties)]
         self._everybody = [public_identity(identity) for identity in self._identities]

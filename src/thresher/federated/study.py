@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from sklearn.base import clone
 
-from thresher.federated.estimators import joint_plan
+from thresher.federated.estimators import FederatedModel, joint_plan
 from thresher.federated.group import Group
 from thresher.federated.plans import bounds_note, fingerprint
 from thresher.models.linear import ClassifierModel
@@ -30,7 +30,7 @@ class FederatedStudy:
     identities, ``sizes`` the most rows that each of them holds, which is public, and ``features`` the columns of all.
     """
 
-    estimator: Any
+    estimator: FederatedModel
     group: Group
     everybody: Sequence[bytes]
     sizes: Sequence[int]
@@ -50,9 +50,10 @@ class FederatedStudy:
                     f"{name} has {len(getattr(self, name))} entries for parties={self.group.parties}: give one each"
                 )
 
-    def model(self) -> Any:
+    def model(self) -> FederatedModel:
         """The unfitted front door, the caller's own."""
-        return clone(self.estimator)
+        model: FederatedModel = clone(self.estimator)
+        return model
 
     @cached_property
     def plan(self) -> Plan:

@@ -14,6 +14,7 @@ from thresher.federated.endpoints import FEWEST, MOST, check_names
 from thresher.federated.estimators import (
     FederatedDenseClassifier,
     FederatedDenseRegressor,
+    FederatedModel,
     FederatedSparseClassifier,
     FederatedSparseRegressor,
     joint_plan,
@@ -26,7 +27,7 @@ from thresher.privacy.strict_json import reject_device
 
 __all__ = ["JointTask", "TaskParty"]
 
-DOORS: Mapping[tuple[str, bool], Any] = {
+DOORS: Mapping[tuple[str, bool], type[FederatedModel]] = {
     ("classification", True): FederatedSparseClassifier,
     ("regression", True): FederatedSparseRegressor,
     ("classification", False): FederatedDenseClassifier,
@@ -122,7 +123,7 @@ class JointTask:
     def sizes(self) -> tuple[int, ...]:
         return tuple(member.rows for member in self.members)
 
-    def model(self) -> Any:
+    def model(self) -> FederatedModel:
         """The unfitted front door."""
         door = DOORS[self.task, "sparsity" in self.settings]
         settings = {name: tuple(v) if isinstance(v, list) else v for name, v in self.settings.items()}
@@ -131,8 +132,7 @@ class JointTask:
         model = door(**settings, aggregation="mpyc")
         if self.rounds is None:
             return model
-        penalty: Any = settings.get("penalty") or None
-        return with_rounds(model, self.rounds, penalty)
+        return with_rounds(model, self.rounds, self.settings.get("penalty") or None)
 
     @cached_property
     def plan(self) -> Plan:
@@ -160,11 +160,11 @@ class JointTask:
         return names.index(name)
 
 
-def _check_classes(classes: Any) -> None:
+def _check_classes(classes: object) -> None:
     if classes is None:
         raise ValueError("classes is missing: the labels are public, and no party may read them off its data")
     plain = isinstance(classes, list) and all(isinstance(label, (bool, int, float, str)) for label in classes)
-    if not plain or len(set(classes)) < 2:
+    if not isinstance(classes, list) or not plain or len(set(classes)) < 2:
         raise ValueError(f"classes={classes!r} must be a list of at least two different labels")
 
 

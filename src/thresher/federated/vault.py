@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from thresher.federated.aggregation import LARGEST_UNIT, Aggregation, Law
-from thresher.privacy.arrays import Floats, Indices, Integers
+from thresher.privacy.arrays import Floats, Indices, Integers, Matrix
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import JointRelease, Release
 from thresher.privacy.sensitivity import most_present, norm_error, round_off
@@ -32,7 +31,7 @@ __all__ = ["DataSets", "FederatedVault", "GatheredVault", "JointVault", "Party",
 class DataSets:
     """The rows of several parties that hold the same columns, one block for each party."""
 
-    blocks: Sequence[Any]
+    blocks: Sequence[Matrix]
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -217,9 +216,10 @@ class GatheredVault(JointVault):
     """A joint vault whose parties are all in this process."""
 
     def __init__(
-        self, parties: Sequence[Party], sizes: Sequence[int], aggregation: Aggregation, *plan_noise_watch: Any
-    ) -> None:
-        super().__init__(parties, sizes, *plan_noise_watch)
+        self, parties: Sequence[Party], sizes: Sequence[int], aggregation: Aggregation, plan: Plan, noise: NoiseSource,
+        watch: Callable[[], None] = nobody,
+    ) -> None:  # fmt: skip
+        super().__init__(parties, sizes, plan, noise, watch)
         self._aggregation = aggregation
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -35,9 +35,18 @@ from thresher.vaults.losses import LOGISTIC, SQUARED, Loss, is_own
 from thresher.vaults.penalties import NO_PENALTY, Penalty
 from thresher.vaults.problem import LinearProblem, linear_problem
 
-__all__ = ["KINDS", "ClassifierModel", "LinearModel", "RegressorModel", "Target", "class_membership"]
+__all__ = [
+    "KINDS", "ClassLabels", "ClassifierModel", "FeatureBound", "LinearModel", "RegressorModel", "Target",
+    "class_membership",
+]  # fmt: skip
 
 Target = float | tuple[float, float] | None
+
+FeatureBound = float | Sequence[float] | Floats | None
+"""One for all columns, or one for each."""
+
+ClassLabels = Sequence[object] | NDArray[Any] | None
+"""Declared, or to be read from the data."""
 
 WITH_UNCERTAINTY = ("pursuit",)
 

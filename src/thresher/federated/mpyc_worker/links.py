@@ -14,9 +14,9 @@ import asyncio
 import contextlib
 import ssl
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NoReturn, Protocol
+from typing import IO, NoReturn, Protocol
 
 HELLO = struct.Struct("<4sHHH")
 MAGIC = b"THM1"
@@ -59,7 +59,7 @@ class Endpoint:
         context.load_verify_locations(self.authority)
         return context
 
-    def recognises(self, peer: int, certificate: Any) -> bool:
+    def recognises(self, peer: int, certificate: Mapping[str, Sequence[tuple[str, str]]]) -> bool:
         """Whether a certificate names this peer, and no other party; without TLS there is none to look at."""
         if self.certificate is None:
             return True

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from . import mersenne
 from .frames import Share
 from .links import Fail, Links
+from .mersenne import Residues
 
 TESTED = "0.11"  # the version whose inner workings this file relies on
 COINS = 2**16  # tossed at a time: more would only take more memory
@@ -68,7 +69,7 @@ class SharingRuntime(engine.Runtime):  # type: ignore[misc]  # MPyC ships no typ
         self._prss_keys_from_peer(peer, keys)
 
     @functools.cache  # noqa: B019  (MPyC empties it when keys change; there is one runtime in a process)
-    def prfs(self, bound: int) -> dict[tuple[int, ...], Callable[..., NDArray[Any]]]:
+    def prfs(self, bound: int) -> dict[tuple[int, ...], Callable[..., Residues]]:
         """MPyC's pseudorandom functions, of which only those onto the whole field are asked for."""
         return {parties: mersenne.pseudorandom(key) for parties, key in self._prss_keys.items()}
 
@@ -105,7 +106,7 @@ class SharingRuntime(engine.Runtime):  # type: ignore[misc]  # MPyC ships no typ
         label: int = self._program_counter[0]
         return label
 
-    def _numbers(self, peer: int, message: bytes, count: int) -> NDArray[Any]:
+    def _numbers(self, peer: int, message: bytes, count: int) -> Residues:
         numbers = mersenne.from_bytes(message, count)
         if numbers is None:
             self._fail("nonsense", [peer])
@@ -126,7 +127,7 @@ class SharingRuntime(engine.Runtime):  # type: ignore[misc]  # MPyC ships no typ
             points.append((peer + 1, self._numbers(peer, await self.links[peer].receive(label), len(x.value))))
         return thresha.np_recombine(self._field, points)
 
-    def _inverse_roots(self, squares: NDArray[Any], INV: bool = True) -> NDArray[Any]:
+    def _inverse_roots(self, squares: Residues, INV: bool = True) -> Residues:
         """Of numbers that were opened as squares; if they are none, somebody's share was wrong."""
         roots = mersenne.inverse_roots(squares.astype(np.uint64))
         if roots is None:
@@ -145,16 +146,16 @@ class SharingRuntime(engine.Runtime):  # type: ignore[misc]  # MPyC ships no typ
         total = await self._dealt(vector) + await self._noise(len(vector), weights.astype(object)) - offset
         return Share(self.pid, len(self.parties), name, (total % mersenne.MODULUS).astype(np.uint64))
 
-    async def _dealt(self, vector: NDArray[np.int64]) -> NDArray[Any]:
+    async def _dealt(self, vector: NDArray[np.int64]) -> Residues:
         """A share of the sum, to which every party deals out its vector."""
         values = vector.astype(object) % mersenne.MODULUS
         shares = thresha.np_random_split(self._field, values, self.threshold, len(self.parties))
         messages = await self._swap([mersenne.to_bytes(share) for share in shares])
         dealt = [self._numbers(party, message, len(vector)) for party, message in enumerate(messages)]
-        total: NDArray[Any] = np.sum(dealt, axis=0)
+        total: Residues = np.sum(dealt, axis=0)
         return total
 
-    async def _noise(self, length: int, weights: NDArray[Any]) -> NDArray[Any]:
+    async def _noise(self, length: int, weights: Residues) -> Residues:
         """A share of ``length`` weighted sums of joint coins."""
         noise = []
         for count in self._tossed(length, len(weights)):
