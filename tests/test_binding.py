@@ -46,9 +46,9 @@ def test_every_model_has_a_certificate_with_its_hash(name):
     model = fitted(name)
     assert len(model.certificate_.model) == 64
     if name == "network":
-        from thresher.torch.trainer import parts_of
+        from thresher.torch.trainer import parameter_arrays
 
-        assert model_hash(parts_of(model.module)) == model.certificate_.model
+        assert model_hash(parameter_arrays(model.module)) == model.certificate_.model
     else:
         assert model_hash(model._released()) == model.certificate_.model
 

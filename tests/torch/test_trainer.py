@@ -13,7 +13,7 @@ from thresher import Budget, BudgetExceeded, Ledger, PrivacyWarning
 from thresher.algorithms import DPSGD
 from thresher.torch import ModuleVault, PrivateTrainer
 from thresher.torch.checkpoint import Checkpoint
-from thresher.torch.defaults import TRAINERS, algorithm_of, with_neural_defaults
+from thresher.torch.defaults import TRAINERS, trainable_algorithm, with_neural_defaults
 from thresher.torch.gradients import flat, trainable
 
 nn, cross_entropy = torch.nn, torch.nn.functional.cross_entropy
@@ -154,7 +154,10 @@ def test_what_makes_no_sense_is_refused(settings, match, error):
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_only_what_is_open_gets_a_default(name):
-    for algorithm in (algorithm_of(name), dataclasses.replace(algorithm_of(name), step=0.3, clip=7.0, passes=2.0)):
+    for algorithm in (
+        trainable_algorithm(name),
+        dataclasses.replace(trainable_algorithm(name), step=0.3, clip=7.0, passes=2.0),
+    ):
         filled = with_neural_defaults(algorithm, 6000, BUDGET)
         for field in dataclasses.fields(algorithm):
             value = getattr(algorithm, field.name)

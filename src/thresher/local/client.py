@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from thresher.data.concealment import discreet
 from thresher.data.whole_files import sync_folder
-from thresher.local.task import SurveyQuestion, SurveyTask
-from thresher.local.wire import Report, encode, format_of, fresh_id
+from thresher.local.task import Label, SurveyQuestion, SurveyTask
+from thresher.local.wire import Report, Reports, encode, format_of, fresh_id
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import BudgetExceeded, is_whole
 from thresher.vaults.people import Reporter, unit_labels
+from thresher.vaults.randomisers import Classes
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Client"]
@@ -54,8 +56,8 @@ class Client:
     def __init__(
         self,
         task: SurveyTask,
-        x: Any,
-        y: Any,
+        x: Sequence[float] | Floats | None,
+        y: Label,
         *,
         row: int | None = None,
         spent: str | Path | None = None,
@@ -113,14 +115,15 @@ class Client:
             record, self._record = self._record, None
             return record
 
-    def _randomised(self, x: Floats, y: Floats, theta: Floats, noise: NoiseSource) -> Any:
+    def _randomised(self, x: Floats, y: Floats, theta: Floats, noise: NoiseSource) -> Reports:
         """What the randomiser reports of one record."""
         task = self.task
         if task.clip is not None:
-            return Reporter(task.problem, task.release, task.clip).report(x, y, theta, noise)
-        if task.target_bound is not None:
-            return task.randomiser.randomise(unit_labels(y, task.problem.bounds), noise)
-        return task.randomiser.randomise(y.astype(np.int64), noise)
+            report: Reports = Reporter(task.problem, task.release, task.clip).report(x, y, theta, noise)
+            return report
+        if isinstance(task.randomiser, Classes):
+            return task.randomiser.randomise(y.astype(np.int64), noise)
+        return task.randomiser.randomise(unit_labels(y, task.problem.bounds), noise)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a client never leaves its process: it cannot be pickled or copied, or it would report twice")
@@ -139,7 +142,7 @@ def _claim(marker: Path, task: SurveyTask) -> None:
     sync_folder(marker.parent)
 
 
-def _checked_features(task: SurveyTask, x: Any) -> Floats:
+def _checked_features(task: SurveyTask, x: Sequence[float] | Floats | None) -> Floats:
     if task.trust == "labels":
         if x is not None:
             raise ValueError("x must be None: the features of this task are public, say row= instead")
@@ -155,7 +158,7 @@ def _checked_features(task: SurveyTask, x: Any) -> Floats:
     return row[None]
 
 
-def _checked_target(task: SurveyTask, y: Any) -> Floats:
+def _checked_target(task: SurveyTask, y: Label) -> Floats:
     """The target, or the number of the class, in an array of one."""
     if task.classes is not None:
         numbers = [number for number, label in enumerate(task.classes) if np.ndim(y) == 0 and bool(label == y)]

@@ -5,9 +5,10 @@ They simulate the people, all in one process; ``thresher.local`` has the two hal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from scipy import sparse
 from sklearn.base import clone
@@ -16,14 +17,18 @@ from sklearn.utils.extmath import row_norms
 from thresher.algorithms import LDPIHT, LocalAlgorithm, resolve_local
 from thresher.data.tables import reject_text
 from thresher.models.estimator import checked_rows
-from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
-from thresher.privacy.arrays import Floats, Matrix
+from thresher.models.linear import ClassifierModel, ClassLabels, FeatureBound, LinearModel, RegressorModel, Target
+from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.plan import Plan
 from thresher.vaults import LabelVault, SimulatedVault
 from thresher.vaults.losses import Loss, measurement_of
 
 __all__ = ["LocalSparseClassifier", "LocalSparseRegressor", "features_are_public", "plan_for_public_rows"]
+
+
+Measurement = tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]
+"""An increasing function of the margin, and its derivative."""
 
 
 class _LocalModel(LinearModel):
@@ -52,7 +57,7 @@ class _LocalModel(LinearModel):
         finally:
             del self._largest_row
 
-    def _fit(self, X: Matrix, y: Floats, assumptions: tuple[str, ...], owners: Any = None) -> Any:
+    def _fit(self, X: Matrix, y: Floats, assumptions: tuple[str, ...], owners: Indices | None = None) -> Self:
         with self._bounded_by_longest(X) if features_are_public(self.algorithm) else nullcontext():
             return super()._fit(X, y, assumptions, owners)
 
@@ -132,12 +137,12 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
         *,
         algorithm: str | LocalAlgorithm = "ldp-iht",
         delta: float = 0.0,
-        feature_bound: Any = None,
+        feature_bound: FeatureBound = None,
         row_bound: float | None = None,
         target_bound: Target = None,
-        measurement: Any = "linear",
+        measurement: str | Measurement = "linear",
         fit_intercept: bool = True,
-        random_state: Any = None,
+        random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.sparsity = sparsity
@@ -152,7 +157,7 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the model and its certificate as plain JSON."""
         if not isinstance(self.measurement, str):
             raise ValueError(
@@ -181,11 +186,11 @@ class LocalSparseClassifier(_LocalModel, ClassifierModel):
         epsilon: float = 1.0,
         *,
         algorithm: str | LocalAlgorithm = "ldp-iht",
-        feature_bound: Any = None,
+        feature_bound: FeatureBound = None,
         row_bound: float | None = None,
-        classes: Any = None,
+        classes: ClassLabels = None,
         fit_intercept: bool = True,
-        random_state: Any = None,
+        random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.sparsity = sparsity

@@ -17,12 +17,13 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from thresher.algorithms import LocalAlgorithm
 from thresher.local.estimators import (
     LocalSparseClassifier,
     LocalSparseRegressor,
@@ -30,10 +31,10 @@ from thresher.local.estimators import (
     plan_for_public_rows,
 )
 from thresher.local.task import SurveyQuestion, SurveyTask
-from thresher.local.wire import BadReport, Report, decode, format_of, fresh_id
+from thresher.local.wire import BadReport, Report, Reports, decode, format_of, fresh_id
 from thresher.models.estimator import Found, algorithm_of
 from thresher.models.fit import Outcome, completed
-from thresher.privacy.arrays import Floats
+from thresher.privacy.arrays import Floats, Matrix, Values
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import Release
 from thresher.vaults import LabelVault, LocalVault
@@ -41,6 +42,8 @@ from thresher.vaults.people import Reporter
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Server"]
+
+LocalEstimator = LocalSparseRegressor | LocalSparseClassifier
 
 Sum = tuple[int, NDArray[np.int64]]  # of people, and of their units
 
@@ -63,15 +66,15 @@ class Server:
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: LocalEstimator,
         people: int | None = None,
         features: int | None = None,
         *,
-        X: Any = None,
+        X: Matrix = None,
         survey: str | None = None,
     ) -> None:
         _check_estimator(estimator)
-        self._model: Any = clone(estimator)
+        self._model: LocalEstimator = clone(estimator)
         self._classes = _declared_classes(estimator)
         public = features_are_public(estimator.algorithm)
         if (X is not None, people is not None, features is not None) != (public, not public, not public):
@@ -149,7 +152,7 @@ class Server:
             self._rounds.append(self.heard)
             self._advance()
 
-    def model(self) -> Any:
+    def model(self) -> LocalEstimator:
         """The fitted estimator, with its certificate.
 
         The certificate's ``n_samples`` is the number of people whose reports are in the model, not the planned one: it
@@ -160,7 +163,7 @@ class Server:
             raise RuntimeError(f"round {self.round} of {self.task.rounds} is open: close it first")
         note = f"planned for {self.task.people} people; reports accepted by round: {', '.join(map(str, self._rounds))}"
         heard = replace(_with_people(self._plan, self.accepted), notes=(*self._plan.notes, note))
-        model = clone(self._model)
+        model: LocalEstimator = clone(self._model)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self._model, name):
                 setattr(model, name, getattr(self._model, name))
@@ -193,7 +196,7 @@ class _Survey(Protocol):
 
     def close(self) -> None: ...
 
-    def run(self, algorithm: Any) -> tuple[Floats, tuple[Answer, ...]]:
+    def run(self, algorithm: LocalAlgorithm) -> tuple[Floats, tuple[Answer, ...]]:
         """The model and how it was answered, or ``_Pending``."""
         ...
 
@@ -217,7 +220,7 @@ class _Gradients:
         self._sums.append((self._people, self._total))
         self._begin()
 
-    def run(self, algorithm: Any) -> tuple[Floats, tuple[Answer, ...]]:
+    def run(self, algorithm: LocalAlgorithm) -> tuple[Floats, tuple[Answer, ...]]:
         with _Replay(self._plan, self._task, self._sums) as vault:
             return algorithm.run(vault), vault.answers
 
@@ -225,7 +228,7 @@ class _Gradients:
 class _Labels:
     """The reported label of each public row; rows whose owner says nothing are left out."""
 
-    def __init__(self, task: SurveyTask, plan: Plan, X: Any) -> None:
+    def __init__(self, task: SurveyTask, plan: Plan, X: Matrix) -> None:
         self._task, self._plan, self._X = task, plan, X
         self._units = np.zeros((task.people, 1), dtype=np.int64)
         self._heard = np.zeros(task.people, dtype=bool)
@@ -239,7 +242,7 @@ class _Labels:
     def close(self) -> None:
         self._closed = True
 
-    def run(self, algorithm: Any) -> tuple[Floats, tuple[Answer, ...]]:
+    def run(self, algorithm: LocalAlgorithm) -> tuple[Floats, tuple[Answer, ...]]:
         if not self._closed:
             raise _Pending(np.zeros(0))
         (rows,) = np.nonzero(self._heard)
@@ -264,7 +267,7 @@ class _Replay(LocalVault):
             raise ValueError(f"clip={clip!r} is not what people were told, {self._task.clip!r}")
         return super().gradient(theta, release, clip)
 
-    def _reports(self, reporter: Reporter, theta: Floats) -> Iterable[tuple[int, Any]]:
+    def _reports(self, reporter: Reporter, theta: Floats) -> Iterable[tuple[int, Reports]]:
         heard = next(self._left, None)
         if heard is None:
             raise _Pending(theta)
@@ -275,12 +278,12 @@ class _Replay(LocalVault):
 class _ReportedLabels(LabelVault):
     """A label vault whose labels were randomised by their owners."""
 
-    def __init__(self, X: Any, reports: NDArray[Any], plan: Plan) -> None:
+    def __init__(self, X: Matrix, reports: Reports, plan: Plan) -> None:
         outputs = plan.problem.outputs
         super().__init__(X, np.zeros(len(reports) if outputs == 1 else (len(reports), outputs)), plan, NoiseSource())
         self._reports = reports
 
-    def _randomised(self, randomiser: Any, values: NDArray[Any]) -> Any:
+    def _randomised(self, randomiser: object, values: Values) -> Reports:
         return self._reports
 
 
@@ -288,18 +291,18 @@ def _with_people(plan: Plan, people: int) -> Plan:
     return replace(plan, problem=replace(plan.problem, n=people))
 
 
-def _check_estimator(estimator: Any) -> None:
+def _check_estimator(estimator: object) -> None:
     if not isinstance(estimator, (LocalSparseRegressor, LocalSparseClassifier)):
         raise TypeError(f"estimator={estimator!r} must be a LocalSparseRegressor or a LocalSparseClassifier")
     if estimator.random_state is not None:
         raise ValueError(f"random_state={estimator.random_state!r} must be None: people draw their own noise")
 
 
-def _declared_classes(estimator: Any) -> Any:
+def _declared_classes(estimator: LocalEstimator) -> Values | None:
     """The labels of a classifier, which no data is there to be read from."""
     if isinstance(estimator, LocalSparseRegressor):
         return None
-    classes = np.unique([] if estimator.classes is None else estimator.classes)
+    classes = np.unique(np.asarray([] if estimator.classes is None else estimator.classes))
     if len(classes) < 2:
         raise ValueError(
             f"classes={estimator.classes!r}: a server has no data to read the labels from; give at least two, for "

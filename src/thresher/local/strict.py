@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from thresher.privacy.budget import is_whole
 from thresher.privacy.strict_json import without_repeats
@@ -25,12 +25,14 @@ __all__ = [
     "whole",
 ]
 
-Reader = Callable[[str, Any], Any]
+T = TypeVar("T")
+
+Reader = Callable[[str, object], T]
 
 MOST_TEXT = 2**25  # characters of JSON: a bound for each of a million columns fits
 
 
-def whole(least: int, most: int) -> Reader:
+def whole(least: int, most: int) -> Reader[int]:
     def read(name: str, value: Any) -> int:
         if not is_whole(value) or not least <= value <= most:
             raise ValueError(f"{name}={short(value)} must be a whole number from {least} to {most}")
@@ -39,8 +41,8 @@ def whole(least: int, most: int) -> Reader:
     return read
 
 
-def number(least: float, most: float) -> Reader:
-    def read(name: str, value: Any) -> float:
+def number(least: float, most: float) -> Reader[float]:
+    def read(name: str, value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
             raise ValueError(f"{name}={short(value)} must be a number from {least:g} to {most:g}")
         return float(value)
@@ -51,10 +53,10 @@ def number(least: float, most: float) -> Reader:
 any_number = number(-sys.float_info.max, sys.float_info.max)
 
 
-def one_of(choices: Iterable[str]) -> Reader:
+def one_of(choices: Iterable[str]) -> Reader[str]:
     allowed = tuple(choices)
 
-    def read(name: str, value: Any) -> str:
+    def read(name: str, value: object) -> str:
         if not isinstance(value, str) or value not in allowed:
             raise ValueError(f"{name}={short(value)} must be one of {', '.join(map(repr, allowed))}")
         return value
@@ -62,8 +64,8 @@ def one_of(choices: Iterable[str]) -> Reader:
     return read
 
 
-def list_of(read_one: Reader, least: int, most: int) -> Reader:
-    def read(name: str, value: Any) -> tuple[Any, ...]:
+def list_of(read_one: Reader[T], least: int, most: int) -> Reader[tuple[T, ...]]:
+    def read(name: str, value: object) -> tuple[T, ...]:
         if not isinstance(value, list | tuple) or not least <= len(value) <= most:
             raise ValueError(f"{name}={short(value)} must be a list of {least} to {most} entries")
         return tuple(read_one(name, one) for one in value)
@@ -71,14 +73,14 @@ def list_of(read_one: Reader, least: int, most: int) -> Reader:
     return read
 
 
-def maybe(read: Reader) -> Reader:
+def maybe(read: Reader[T]) -> Reader[T | None]:
     return lambda name, value: None if value is None else read(name, value)
 
 
-def name_of(most: int) -> Reader:
+def name_of(most: int) -> Reader[str]:
     """Plain words that cannot be mistaken for a part of the text they are put in."""
 
-    def read(name: str, value: Any) -> str:
+    def read(name: str, value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(rf"[A-Za-z0-9 ._-]{{1,{most}}}", value):
             raise ValueError(f"{name}={short(value)} must be 1 to {most} letters, digits, spaces, dots or dashes")
         return value
@@ -86,13 +88,13 @@ def name_of(most: int) -> Reader:
     return read
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{name}={short(value)} must be true or false")
     return value
 
 
-def canonical(values: dict[str, Any]) -> str:
+def canonical(values: Mapping[str, object]) -> str:
     """The one JSON text of these values."""
     return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -112,7 +114,7 @@ def parsed(text: str, form: str, names: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """``value`` for an error message, of bounded length."""
     try:
         shown = repr(value)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from thresher.local.strict import (
     short,
     whole,
 )
+from thresher.models.linear import ClassLabels
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import LARGEST, SMALLEST, Bounds
 from thresher.privacy.plan import Plan
@@ -46,8 +47,9 @@ from thresher.privacy.releases import (
 )
 from thresher.privacy.trust import TRUST, Trust
 from thresher.vaults.losses import LOSSES, MEASUREMENTS, is_own, loss_named
-from thresher.vaults.people import label_randomiser, vector_randomiser
+from thresher.vaults.people import Unrandomised, label_randomiser, vector_randomiser
 from thresher.vaults.problem import LinearProblem, linear_problem
+from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Sphere
 
 __all__ = ["SurveyQuestion", "SurveyTask"]
 
@@ -66,6 +68,11 @@ REPORTS: Mapping[str, type[Release]] = {
     for kind in (SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport)
 }
 QUESTIONS: Mapping[Trust, str] = {"local": "local gradient", "labels": "local labels"}
+
+
+Label = str | float | bool
+
+Randomiser = Sphere | Hypercube | Laplace | Piecewise | Gaussian | Classes
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class SurveyTask:
     row_bound: float | None
     target_bound: tuple[float, float] | None
     intercept: bool
-    classes: tuple[str | float | bool, ...] | None  # the labels of a classification, in the order they are numbered
+    classes: tuple[Label, ...] | None  # the labels of a classification, in the order they are numbered
     epsilon: float
     delta: float
     release: Release
@@ -103,7 +110,7 @@ class SurveyTask:
         _check_price(self)
 
     @classmethod
-    def from_plan(cls, plan: Plan, survey: str, classes: Any = None) -> Self:
+    def from_plan(cls, plan: Plan, survey: str, classes: ClassLabels = None) -> Self:
         """The task of a plan of the local model; ``classes`` are the labels of a classification, as numbered."""
         problem = linear_problem(plan)
         bounds = problem.bounds
@@ -147,9 +154,11 @@ class SurveyTask:
         )
 
     @cached_property
-    def randomiser(self) -> Any:
+    def randomiser(self) -> Randomiser:
         """The channel that a report goes through."""
-        return (vector_randomiser if self.trust == "local" else label_randomiser)(self.release)
+        found = (vector_randomiser if self.trust == "local" else label_randomiser)(self.release)
+        assert not isinstance(found, Unrandomised)  # noqa: S101  (no release of REPORTS is exact)
+        return found
 
     @cached_property
     def fingerprint(self) -> str:
@@ -294,30 +303,30 @@ def _check_price(task: SurveyTask) -> None:
 # -- fields -------------------------------------------------------------------------------------------------------
 
 
-def _feature_bound(name: str, value: Any) -> Any:
+def _feature_bound(name: str, value: object) -> float | tuple[float, ...]:
     several = isinstance(value, list | tuple)
     return list_of(any_number, 1, MOST_FEATURES)(name, value) if several else any_number(name, value)
 
 
-def _labels(name: str, value: Any) -> tuple[Any, ...]:
-    labels: tuple[Any, ...] = list_of(_label, 2, MOST_CLASSES)(name, value)
+def _labels(name: str, value: object) -> tuple[Label, ...]:
+    labels = list_of(_label, 2, MOST_CLASSES)(name, value)
     if len(set(labels)) < len(labels):
         raise ValueError(f"{name}={short(value)} lists a label twice")
     return labels
 
 
-def _label(name: str, value: Any) -> Any:
+def _label(name: str, value: object) -> Label:
     if isinstance(value, str | bool):
         return value
-    given: float = any_number(name, value)
+    given = any_number(name, value)
     return int(given) if given.is_integer() else given
 
 
-def _release(name: str, value: Any) -> Release:
+def _release(name: str, value: object) -> Release:
     """A release of a kind that people report, whose fields have the types they are declared with."""
     given = value.to_dict() if isinstance(value, Release) else value
     kind = given.get("kind") if isinstance(given, Mapping) else None
-    if not isinstance(kind, str) or kind not in REPORTS:
+    if not isinstance(given, Mapping) or not isinstance(kind, str) or kind not in REPORTS:
         raise ValueError(f"{name}={short(given)} must be of a kind that people report: {', '.join(REPORTS)}")
     declared = {field.name: _NUMBERS[str(field.type)] for field in fields(REPORTS[kind])}
     if given.keys() != {"kind", *declared}:
@@ -329,15 +338,15 @@ def _release(name: str, value: Any) -> Release:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _fingerprint(name: str, value: Any) -> str:
+def _fingerprint(name: str, value: object) -> str:
     if not isinstance(value, str) or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
         raise ValueError(f"{name}={short(value)} must be the fingerprint of a task, 64 hexadecimal digits")
     return value
 
 
-_NUMBERS: Mapping[str, Reader] = {"int": whole(1, 2**32), "float": number(0.0, 1e300)}
+_NUMBERS: Mapping[str, Reader[object]] = {"int": whole(1, 2**32), "float": number(0.0, 1e300)}
 
-_TASK_FIELDS: Mapping[str, Reader] = {
+_TASK_FIELDS: Mapping[str, Reader[object]] = {
     "survey": name_of(64),
     "algorithm": one_of(LOCAL),
     "trust": one_of(QUESTIONS),
@@ -358,7 +367,7 @@ _TASK_FIELDS: Mapping[str, Reader] = {
     "clip": maybe(number(SMALLEST, LARGEST)),
 }
 
-_QUESTION_FIELDS: Mapping[str, Reader] = {
+_QUESTION_FIELDS: Mapping[str, Reader[object]] = {
     "task": _fingerprint,
     "round": whole(1, MOST_ROUNDS),
     "at": list_of(whole(0, MOST_FEATURES), 0, MOST_FEATURES + 1),

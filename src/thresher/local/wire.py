@@ -22,12 +22,12 @@ import struct
 import zlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.local.task import SurveyTask
+from thresher.local.task import Randomiser, SurveyTask
 from thresher.privacy.arrays import Floats
 from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Signs, Sphere
 from thresher.vaults.randomness import NoiseSource
@@ -35,6 +35,9 @@ from thresher.vaults.randomness import NoiseSource
 __all__ = ["REASONS", "BadReport", "Report", "decode", "encode", "format_of", "fresh_id"]
 
 Units = NDArray[np.int64]
+
+Reports = Signs | Floats | Units
+"""What randomisers report."""
 
 MAGIC, VERSION = b"THRS", 1
 HEADER, ROW, CHECK = struct.Struct(">4sB16sI16s"), struct.Struct(">I"), struct.Struct(">I")
@@ -104,17 +107,20 @@ def _short_name(task: SurveyTask) -> bytes:
     return bytes.fromhex(task.fingerprint)[:16]
 
 
-class Format(Protocol):
+Reported = TypeVar("Reported")
+
+
+class Format(Protocol[Reported]):
     """How the reports of a randomiser are whole numbers, and those are bytes."""
 
     size: int
     """Bytes of a payload."""
 
-    def units(self, reports: Any, noise: NoiseSource) -> Units:
+    def units(self, reports: Reported, noise: NoiseSource) -> Units:
         """Reports of the randomiser on the grid, a row for each."""
         ...
 
-    def reports(self, units: Units) -> Any:
+    def reports(self, units: Units) -> Reported:
         """Rows of units, or sums of such rows, as the randomiser knows reports."""
         ...
 
@@ -125,13 +131,13 @@ class Format(Protocol):
         ...
 
 
-def format_of(task: SurveyTask) -> Format:
+def format_of(task: SurveyTask) -> Format[Any]:
     """The payload of a task's reports."""
     return _format_of(task.randomiser)
 
 
 @lru_cache(maxsize=64)
-def _format_of(randomiser: Any) -> Format:
+def _format_of(randomiser: Randomiser) -> Format[Any]:
     if isinstance(randomiser, Hypercube):
         return SignBits(randomiser)
     if isinstance(randomiser, Sphere):

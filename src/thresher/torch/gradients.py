@@ -8,12 +8,12 @@ takes any module but is slower.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from opacus import GradSampleModule
 from torch import Tensor, nn
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from thresher.privacy.arrays import Floats
 
@@ -47,7 +47,7 @@ class ByLayers:
 
     def __init__(self, module: nn.Module, loss: Loss) -> None:
         self._module, self._loss = module, loss
-        self._uses: list[tuple[nn.Module, list[Tensor], Any]] = []
+        self._uses: list[tuple[nn.Module, list[Tensor], GradientEdge]] = []
 
     @staticmethod
     def takes(module: nn.Module) -> bool:

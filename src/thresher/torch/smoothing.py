@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from opacus.optimizers import DPOptimizer
@@ -28,7 +27,7 @@ def smoothed(optimizer: DPOptimizer, sigma: float = 1.0) -> DPOptimizer:
         raise ValueError(f"sigma={sigma!r} must be a finite number of at least 0; 0 changes nothing")
     update = optimizer.original_optimizer
 
-    def smooth(_: Any, *__: Any) -> None:
+    def smooth(_: torch.optim.Optimizer, *__: object) -> None:
         parameters = [p for p in optimizer.params if p.grad is not None]
         noisy = torch.cat([p.grad.reshape(-1) for p in parameters])
         pieces = smoothed_vector(noisy, sigma).split([p.numel() for p in parameters])
