@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from scipy import sparse
 from thresher.data.dask.collections import Partitions, Sealed
 from thresher.data.sparse_structure import check_structure
 from thresher.ledger.chain import Key
+from thresher.privacy.arrays import Matrix
 
 __all__ = ["KEPT", "ODD", "Sketch", "alike", "mixed", "sketch_of"]
 
@@ -26,7 +26,7 @@ BLOCK = 2**18  # entries that are hashed at a time
 ODD = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
 
 
-def sketch_of(X: Any, key: Key) -> Sketch:
+def sketch_of(X: Matrix, key: Key) -> Sketch:
     """The names of the rows whose hashes are smallest, each with how often it occurs.
 
     Hashes look random, so these are KEPT random rows, and of a part of the data about the same ones: a part that holds
@@ -55,7 +55,7 @@ def _sealed(part: Sealed, sealed_key: Sealed) -> Counter[int]:
     return _smallest(part.value, sealed_key.value)
 
 
-def _smallest(X: Any, key: Key) -> Counter[int]:
+def _smallest(X: Matrix, key: Key) -> Counter[int]:
     """The KEPT smallest hashes and how often they occur; one of the smallest of all is one of each part that has it."""
     columns = mixed(np.arange(X.shape[1], dtype=np.uint64) * ODD[0] + np.uint64(key.number))
     kept: Counter[int] = Counter()
@@ -69,7 +69,7 @@ def _smallest(X: Any, key: Key) -> Counter[int]:
     return kept
 
 
-def _blocks(X: Any) -> Iterable[Any]:
+def _blocks(X: Matrix) -> Iterable[Matrix]:
     """Some rows at a time."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)
@@ -79,7 +79,7 @@ def _blocks(X: Any) -> Iterable[Any]:
     return (X[first : first + step] for first in range(0, X.shape[0], step))
 
 
-def _hashes(rows: Any, columns: Words) -> Words:
+def _hashes(rows: Matrix, columns: Words) -> Words:
     """Of each row the sum of hashes of its entries other than zero, as double precision holds them, modulo 2^64."""
     if sparse.issparse(rows):
         rows = sparse.csr_array(rows, dtype=np.float64, copy=True)

@@ -6,13 +6,13 @@ import os
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from thresher.ledger.addresses import holds_secret
 from thresher.ledger.book import FORMAT, Allowance, Book, Entry
@@ -21,6 +21,7 @@ from thresher.ledger.errors import LedgerError, LedgerUnreachableError
 from thresher.ledger.fingerprint import sketch_of
 from thresher.ledger.stores import Run, store_of
 from thresher.privacy import logs
+from thresher.privacy.arrays import Matrix
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate
 from thresher.privacy.plan import Plan
@@ -29,6 +30,11 @@ from thresher.privacy.warnings import Unsettled
 __all__ = ["Ledger", "LedgerCheck", "Reservation", "ledger_at", "reserved", "stays_counted", "without_password"]
 
 UNITS = ("row", "person")
+
+Body = Mapping[str, object]
+"""An entry's facts, by its kind; ``thresher.ledger.book`` reads them."""
+
+Given = TypeVar("Given")
 
 
 @dataclass(frozen=True)
@@ -83,14 +89,14 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.name!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[str, str | None, str]]:
         """A copy is the same ledger: what counts is in the store. A password in the URL stays in this process."""
         return _ledger, (self.url, self.analyst, str(self.key_path))
 
     def __copy__(self) -> Ledger:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+    def __deepcopy__(self, memo: dict[int, object]) -> Ledger:
         return self  # as clones of estimators have it, with its password
 
     # -- the custodian ------------------------------------------------------------------------------------------
@@ -120,7 +126,7 @@ class Ledger:
             raise LedgerError(f"unit={unit!r} must be one of {', '.join(map(repr, UNITS))}")
         self.create()
 
-        def body(book: Book) -> list[dict[str, Any]]:
+        def body(book: Book) -> list[Body]:
             book.check_grant(dataset, analyst, budget.adjacency, unit)
             return [
                 {
@@ -154,7 +160,7 @@ class Ledger:
         with self._reading() as book:
             return book.account(dataset).history()
 
-    def summary(self, dataset: str) -> list[dict[str, Any]]:
+    def summary(self, dataset: str) -> list[dict[str, str | float | None]]:
         """Of the data set and then of each analyst with a grant: granted, spent, and what one more fit may have."""
         with self._reading() as book:
             account = book.account(dataset)
@@ -194,7 +200,7 @@ class Ledger:
 
     # -- a fit --------------------------------------------------------------------------------------------------
 
-    def reserve(self, dataset: str, plan: Plan, rows: Any = None) -> Reservation:
+    def reserve(self, dataset: str, plan: Plan, rows: Matrix = None) -> Reservation:
         """Count the cost of ``plan`` against the grant of ``dataset``, durably, or raise BudgetExceeded.
 
         ``rows`` are recognised, and refused if they were spent on under another name.
@@ -212,7 +218,7 @@ class Ledger:
             check(now)  # before others have to wait, for convolutions take long and are remembered; and before the rows
         sketch = None if rows is None else sketch_of(rows, self._key())
 
-        def bodies(book: Book) -> list[dict[str, Any]]:
+        def bodies(book: Book) -> list[Body]:
             check(book)
             if sketch is None:
                 return [spending]
@@ -240,7 +246,7 @@ class Ledger:
         """Count ``rounds`` of such a fit as asked, before they are, if it was ``before`` so far; it never decreases."""
         body = {"kind": "charge", "id": account["entry"], "rounds": rounds}
 
-        def bodies(book: Book) -> list[dict[str, Any]]:
+        def bodies(book: Book) -> list[Body]:
             book.check_charge(account["entry"], before)
             return [body]
 
@@ -271,7 +277,7 @@ class Ledger:
                 book = self._up_to_date(run)
             yield book
 
-    def _write(self, bodies: Callable[[Book], list[dict[str, Any]]]) -> str:
+    def _write(self, bodies: Callable[[Book], list[Body]]) -> str:
         """Append entries that are made, and allowed, by an up-to-date book while nobody else can write."""
         with self._lock:
             with self._store.transaction() as run:
@@ -346,7 +352,7 @@ class Reservation:
 
 
 def reserved(
-    ledger: Ledger | str | Path | None, dataset: str | None, plan: Plan, rows: Any,
+    ledger: Ledger | str | Path | None, dataset: str | None, plan: Plan, rows: Matrix,
     begun: dict[str, str] | None = None,
 ) -> Reservation | None:  # fmt: skip
     """A reservation for a fit of ``plan``, if it has a ledger; the one it was ``begun`` with, if it goes on."""
@@ -375,7 +381,7 @@ def stays_counted(paid: Reservation | None, plan: Plan) -> Iterator[None]:
         ) from None
 
 
-def without_password(ledger: Any) -> Any:
+def without_password(ledger: Given) -> Given | Ledger:
     """What may be kept, shown and pickled of a ``ledger``: a ``Ledger`` in place of an address with a password."""
     return Ledger(ledger) if isinstance(ledger, str) and holds_secret(ledger) else ledger
 
@@ -385,7 +391,7 @@ def ledger_at(ledger: Ledger | str | Path) -> Ledger:
     return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
 
 
-def _append(run: Run, book: Book, body: dict[str, Any]) -> None:
+def _append(run: Run, book: Book, body: Body) -> None:
     known = {"id": uuid.uuid4().hex, "at": datetime.now(UTC).isoformat(timespec="seconds")}
     sequence, text, digest = book.next_entry({**known, **body})
     run("INSERT INTO thresher_ledger VALUES (:sequence, :body, :hash)", sequence=sequence, body=text, hash=digest)
@@ -400,7 +406,7 @@ def _problems_of(certificate: Certificate, book: Book) -> list[str]:
     if problems:
         return problems
     entry = certificate.ledger["entry"]
-    if book.line(entry).get("certificate") not in (None, _digest(certificate)):
+    if book.line(entry).certificate not in (None, _digest(certificate)):
         return [f"the certificate is not the one that entry {entry} was committed with"]
     return []
 

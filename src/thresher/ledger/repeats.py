@@ -12,7 +12,7 @@ import warnings
 from collections import Counter, deque
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from scipy import sparse
 from thresher.ledger.chain import LENGTH, Key
 from thresher.ledger.fingerprint import ODD, mixed
 from thresher.privacy.accounting import Cost
+from thresher.privacy.arrays import Matrix, Values
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import FittedBefore
 
@@ -34,6 +35,9 @@ KEPT = 256  # names of rows that are remembered
 MOST_FITS = 256  # the latest ones; in a longer loop earlier ones are forgotten
 DIGITS = 20  # bits of a product that are left out: its last ones depend on where a row lies
 BLOCK = 2**18  # numbers that are widened at a time
+
+
+SketchKey = tuple[frozenset[tuple[int, int]], float]
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class RowSketch:
         return len(same) >= SAME * max(len(mine), len(theirs)) and bits >= BITS
 
     @cached_property
-    def key(self) -> tuple[frozenset[tuple[int, int]], float]:
+    def key(self) -> SketchKey:
         """Equal for equal sketches."""
         return frozenset(self.counts.items()), self.chance
 
@@ -93,10 +97,10 @@ class FitMemory:
         self._fits: deque[RememberedFit] = deque(maxlen=MOST_FITS)
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("what a process remembers of its fits never leaves it: it cannot be pickled or copied")
 
-    def add(self, X: Any, plan: Plan, counted: bool = False) -> tuple[list[RememberedFit], bool]:
+    def add(self, X: Matrix, plan: Plan, counted: bool = False) -> tuple[list[RememberedFit], bool]:
         """Remember a fit; returns it after those that it shares rows with, and whether nobody was told of them yet.
 
         Of one that a ledger counted nobody needs to be told, but of the next one that none counts.
@@ -115,7 +119,7 @@ class FitMemory:
 
     def _sharing_with(self, fit: RememberedFit) -> list[RememberedFit]:
         """Earlier fits that share rows with it; of equal sketches, as a loop makes them, one is compared."""
-        alike: dict[Any, list[RememberedFit]] = {}
+        alike: dict[SketchKey, list[RememberedFit]] = {}
         for known in self._fits:
             alike.setdefault(known.sketch.key, []).append(known)
         return [
@@ -124,7 +128,7 @@ class FitMemory:
             for known in some if known.neighbours == fit.neighbours
         ]  # fmt: skip
 
-    def _sketch(self, X: Any) -> RowSketch:
+    def _sketch(self, X: Matrix) -> RowSketch:
         """A row is hashed by one product with random weights: hashing every entry would take as long as a fit."""
         words = mixed(np.arange(X.shape[1], dtype=np.uint64) * ODD[0] + np.uint64(self._key.number))
         weights = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 - 0.5
@@ -138,7 +142,7 @@ class FitMemory:
 MEMORY = FitMemory()
 
 
-def note_of_repeats(X: Any, plan: Plan, counted: bool = False) -> tuple[str, ...]:
+def note_of_repeats(X: Matrix, plan: Plan, counted: bool = False) -> tuple[str, ...]:
     """What the certificate of a fit should say of earlier ones of the same rows, if there were any; warns once.
 
     One that is ``counted`` by a ledger says nothing.
@@ -188,7 +192,7 @@ def _chance(counts: NDArray[np.intp]) -> float:
     return 2 * float(np.mean(counts > 1)) if len(counts) else 0.0
 
 
-def _are_drawn_again(X: Any, hashes: NDArray[np.uint64], names: NDArray[np.uint64]) -> bool:
+def _are_drawn_again(X: Matrix, hashes: NDArray[np.uint64], names: NDArray[np.uint64]) -> bool:
     """Whether rows occur more than once since they are a bootstrap sample: n draws out of n rows, which are about
     n (1 - 1/e) different ones. Those have numbers of their own, where rows of few values are equal by chance."""
     rows = len(hashes)
@@ -201,7 +205,7 @@ def _are_drawn_again(X: Any, hashes: NDArray[np.uint64], names: NDArray[np.uint6
     return len(np.unique(cells.row[times[which] == 1])) > len(some) / 2
 
 
-def _products(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _products(X: Matrix, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """X weights in double precision, of entries as single precision holds them; zeros without their sign."""
     with np.errstate(over="ignore", invalid="ignore"):
         if sparse.issparse(X):
@@ -211,5 +215,5 @@ def _products(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([*blocks, np.empty(0)]) + 0.0
 
 
-def _single(rows: NDArray[Any]) -> NDArray[np.float64]:
+def _single(rows: Values) -> NDArray[np.float64]:
     return rows.astype(np.float32, copy=False).astype(np.float64)
