@@ -207,16 +207,55 @@ class _FederatedClassifier(FederatedModel, ClassifierModel):
 class FederatedSparseRegressor(_FederatedRegressor):
     """Sparse linear regression over the rows of several parties, as if one curator had them all.
 
-    Parameters are those of ``thresher.SparseRegressor``, but for
+    ``fit`` takes a list of pairs (X, y), one for each party. How many rows each party holds is public.
 
+    Parameters
+    ----------
+    sparsity : int
+        How many coefficients the model may have.
+    epsilon : float
+        The privacy budget of the fit; ``float("inf")`` switches privacy off.
+    delta : float
+        Of the same budget. None means 1/n^2, for the n rows of all parties.
+    feature_bound : float or sequence
+        |x_ij| is clipped to this public bound: one for all columns, or one for each.
+    row_bound : float
+        ||x_i||_2 is clipped to this public bound. This or ``feature_bound`` is required.
+    target_bound : float or (low, high)
+        The target is clipped to [-B, B], or to [low, high]. Required, and public.
     algorithm : str or instance
         "dp-ight", "noisy-frank-wolfe", "mpc-out-p" (each party's own minimiser, averaged), or an instance from
         ``thresher.algorithms`` that asks for noisy gradients or one minimiser.
     aggregation : "reference", "mpyc", "spu" or "skellam"
         How the parties add up. "reference" does it in this process; the others run the real protocol between processes
         on this machine.
+    adjacency : "replace-one" or "add-remove"
+        Which data sets count as neighbours.
+    fit_intercept : bool
+        Fit a constant as well.
+    random_state : int
+        Repeatable noise, for tests and research only; it marks the certificate. With "reference" alone.
+    verbose : int
+        1 shows a progress bar on a terminal.
 
-    ``fit`` takes a list of pairs (X, y). How many rows each party holds is public.
+    Attributes
+    ----------
+    coef_, intercept_, support_
+        The model; ``support_`` holds the positions of its nonzero coefficients.
+    certificate_, plan_, algorithm_
+        What it cost, what was planned, and what ran.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher.federated import FederatedSparseRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> def party(rows):
+    ...     X = rng.uniform(-1, 1, (rows, 5))
+    ...     return X, 2 * X[:, 0]
+    >>> model = FederatedSparseRegressor(1, epsilon=2, delta=1e-6, feature_bound=1, target_bound=2, random_state=0)
+    >>> model.fit([party(2000), party(3000)]).support_
+    array([0])
     """
 
     def __init__(
@@ -250,9 +289,58 @@ class FederatedSparseRegressor(_FederatedRegressor):
 
 
 class FederatedSparseClassifier(_FederatedClassifier):
-    """Sparse logistic regression over the rows of several parties; see ``FederatedSparseRegressor``.
+    """Sparse logistic regression over the rows of several parties, as if one curator had them all.
 
-    ``classes`` are the labels, public; if they are not given they are read from the data, and the certificate says so.
+    ``fit`` takes a list of pairs (X, y), one for each party, whose ``y`` are labels. How many rows each party holds is
+    public.
+
+    Parameters
+    ----------
+    sparsity : int
+        How many coefficients the model may have.
+    epsilon : float
+        The privacy budget of the fit; ``float("inf")`` switches privacy off.
+    delta : float
+        Of the same budget. None means 1/n^2, for the n rows of all parties.
+    feature_bound : float or sequence
+        |x_ij| is clipped to this public bound: one for all columns, or one for each.
+    row_bound : float
+        ||x_i||_2 is clipped to this public bound. This or ``feature_bound`` is required.
+    classes : sequence
+        The labels, public. If they are not given they are read from the data, and the certificate says so.
+    algorithm : str or instance
+        "dp-ight", "noisy-frank-wolfe", "mpc-out-p" (each party's own minimiser, averaged), or an instance from
+        ``thresher.algorithms`` that asks for noisy gradients or one minimiser.
+    aggregation : "reference", "mpyc", "spu" or "skellam"
+        How the parties add up. "reference" does it in this process; the others run the real protocol between processes
+        on this machine.
+    adjacency : "replace-one" or "add-remove"
+        Which data sets count as neighbours.
+    fit_intercept : bool
+        Fit a constant as well.
+    random_state : int
+        Repeatable noise, for tests and research only; it marks the certificate. With "reference" alone.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_, support_, classes_
+        The model; ``support_`` holds the positions of its nonzero coefficients.
+    certificate_, plan_, algorithm_
+        What it cost, what was planned, and what ran.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher.federated import FederatedSparseClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> def party(rows):
+    ...     X = rng.uniform(-1, 1, (rows, 5))
+    ...     return X, X[:, 0] > 0
+    >>> model = FederatedSparseClassifier(1, epsilon=2, delta=1e-6, feature_bound=1, classes=[0, 1], random_state=0)
+    >>> model.fit([party(2000), party(3000)]).support_
+    array([0])
     """
 
     def __init__(
@@ -296,8 +384,15 @@ class _Dense(FederatedModel):
 class FederatedDenseClassifier(_Dense, _FederatedClassifier):
     """Logistic regression on all features over the rows of several parties: chapter 6 of the thesis, made sound.
 
-    Parameters are those of ``thresher.DenseClassifier`` with a ridge for a penalty, but for
+    ``fit`` takes a list of pairs (X, y), one for each party, whose ``y`` are labels. How many rows each party holds is
+    public.
 
+    Parameters
+    ----------
+    epsilon : float
+        The privacy budget of the fit; ``float("inf")`` switches privacy off.
+    delta : float
+        Of the same budget. None means 1/n^2, for the n rows of all parties.
     algorithm : str or instance
         "mpc-grad-p" (gradient descent with joint noise), "mpc-out-p" (the parties' own minimisers, averaged, with joint
         noise). Baselines where each party adds noise of its own: "local-grad-p", "local-out-p" and "local-obj-p"
@@ -306,7 +401,43 @@ class FederatedDenseClassifier(_Dense, _FederatedClassifier):
         alone, m times more than needed. "rajkumar-agarwal" spends epsilon in every round: its certificate has the grade
         "printed" and no epsilon.
     aggregation : "reference", "mpyc", "spu" or "skellam"
-        As of ``FederatedSparseRegressor``.
+        How the parties add up. "reference" does it in this process; the others run the real protocol between processes
+        on this machine.
+    feature_bound : float or sequence
+        |x_ij| is clipped to this public bound: one for all columns, or one for each.
+    row_bound : float
+        ||x_i||_2 is clipped to this public bound. This or ``feature_bound`` is required.
+    penalty : float
+        The strength of the ridge. Public, so it needs no noise.
+    classes : sequence
+        The labels, public. If they are not given they are read from the data, and the certificate says so.
+    adjacency : "replace-one" or "add-remove"
+        Which data sets count as neighbours.
+    fit_intercept : bool
+        Fit a constant as well.
+    random_state : int
+        Repeatable noise, for tests and research only; it marks the certificate. With "reference" alone.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_, support_, classes_
+        The model; ``support_`` holds the positions of its nonzero coefficients.
+    certificate_, plan_, algorithm_
+        What it cost, what was planned, and what ran.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher.federated import FederatedDenseClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> def party(rows):
+    ...     X = rng.uniform(-1, 1, (rows, 5))
+    ...     return X, X[:, 0] > 0
+    >>> model = FederatedDenseClassifier(2.0, 1e-6, row_bound=2.0, penalty=0.01, classes=[0, 1], random_state=0)
+    >>> bool(model.fit([party(2000), party(3000)]).coef_[0, 0] > 0)
+    True
     """
 
     def __init__(
@@ -340,9 +471,61 @@ class FederatedDenseClassifier(_Dense, _FederatedClassifier):
 
 
 class FederatedDenseRegressor(_Dense, _FederatedRegressor):
-    """Linear regression on all features over the rows of several parties; see ``FederatedDenseClassifier``.
+    """Linear regression on all features over the rows of several parties: chapter 6 of the thesis, made sound.
 
-    ``target_bound``: the target is clipped to [-B, B], or to a pair (low, high). Required, and public.
+    ``fit`` takes a list of pairs (X, y), one for each party. How many rows each party holds is public.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy budget of the fit; ``float("inf")`` switches privacy off.
+    delta : float
+        Of the same budget. None means 1/n^2, for the n rows of all parties.
+    algorithm : str or instance
+        "mpc-grad-p" (gradient descent with joint noise), "mpc-out-p" (the parties' own minimisers, averaged, with joint
+        noise). Baselines where each party adds noise of its own: "local-grad-p", "local-out-p" and "local-obj-p"
+        (noise in each party's objective; its ridge is at least what epsilon asks of the smallest party, whose size
+        ``fit`` learns and ``plan`` does not know). "pathak" is "mpc-out-p" with the joint noise of the smallest party
+        alone, m times more than needed. "rajkumar-agarwal" spends epsilon in every round: its certificate has the grade
+        "printed" and no epsilon.
+    aggregation : "reference", "mpyc", "spu" or "skellam"
+        How the parties add up. "reference" does it in this process; the others run the real protocol between processes
+        on this machine.
+    feature_bound : float or sequence
+        |x_ij| is clipped to this public bound: one for all columns, or one for each.
+    row_bound : float
+        ||x_i||_2 is clipped to this public bound. This or ``feature_bound`` is required.
+    target_bound : float or (low, high)
+        The target is clipped to [-B, B], or to [low, high]. Required, and public.
+    penalty : float
+        The strength of the ridge. Public, so it needs no noise.
+    adjacency : "replace-one" or "add-remove"
+        Which data sets count as neighbours.
+    fit_intercept : bool
+        Fit a constant as well.
+    random_state : int
+        Repeatable noise, for tests and research only; it marks the certificate. With "reference" alone.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_, support_
+        The model; ``support_`` holds the positions of its nonzero coefficients.
+    certificate_, plan_, algorithm_
+        What it cost, what was planned, and what ran.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher.federated import FederatedDenseRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> def party(rows):
+    ...     X = rng.uniform(-1, 1, (rows, 5))
+    ...     return X, 2 * X[:, 0]
+    >>> model = FederatedDenseRegressor(2.0, 1e-6, row_bound=2.0, target_bound=2.0, penalty=0.01, random_state=0)
+    >>> bool(model.fit([party(2000), party(3000)]).coef_[0] > 0)
+    True
     """
 
     def __init__(

@@ -30,7 +30,19 @@ ReleaseFields = dict[str, Any]
 
 @dataclass(frozen=True)
 class Allowance:
-    """An (epsilon, delta) that was spent, or is left."""
+    """An (epsilon, delta) that was spent, or is left.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        How much.
+
+    Examples
+    --------
+    >>> from thresher.ledger import Allowance
+    >>> Allowance(1.0, 1e-6).epsilon
+    1.0
+    """
 
     epsilon: float
     delta: float
@@ -38,7 +50,35 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of an account's history. ``epsilon`` is a grant, or what a fit costs alone at the delta granted."""
+    """A line of an account's history.
+
+    Parameters
+    ----------
+    id, at : str
+        Its name, and when it was written.
+    kind : "grant" or "fit"
+        What it tells of.
+    analyst : str or None
+        Whose it is, where grants are given analyst by analyst.
+    epsilon, delta : float
+        A grant, or what a fit costs alone at the delta granted.
+    status : "granted", "reserved" or "committed"
+        Whether the fit is done.
+    algorithm : str
+        What asked, of a fit.
+    certificate : str
+        The SHA-256 hash of the certificate of a committed fit.
+    hash : str
+        The entry's hash, which continues the ledger's chain.
+
+    Examples
+    --------
+    >>> from thresher import Ledger
+    >>> ledger = Ledger("history.db")
+    >>> ledger.grant("trial", epsilon=2.0, delta=1e-6)
+    >>> [(entry.kind, entry.epsilon) for entry in ledger.history("trial")]
+    [('grant', 2.0)]
+    """
 
     id: str
     at: str
@@ -73,8 +113,9 @@ class Line:
     def told(self, delta: float) -> Entry:
         """The line for people."""
         amount = self.amount if isinstance(self.amount, Allowance) else Allowance(self.amount.epsilon(delta)[0], delta)
+        kind: Literal["grant", "fit"] = "grant" if amount is self.amount else "fit"
         return Entry(
-            self.id, self.at, "grant" if amount is self.amount else "fit", self.analyst, amount.epsilon, amount.delta, self.status, self.algorithm,
+            self.id, self.at, kind, self.analyst, amount.epsilon, amount.delta, self.status, self.algorithm,
             self.certificate, self.hash,
         )  # fmt: skip
 

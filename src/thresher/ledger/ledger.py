@@ -39,7 +39,28 @@ Given = TypeVar("Given")
 
 @dataclass(frozen=True)
 class LedgerCheck:
-    """The outcome of ``Ledger.verify``; true if no entry was changed, left out or put in."""
+    """The outcome of ``Ledger.verify``; true if no entry was changed, left out or put in.
+
+    Parameters
+    ----------
+    ok : bool
+        Whether all is as it was written.
+    entries : int
+        How many entries there are.
+    head : str
+        The hash of the last one. Whoever keeps it can show later that no entry up to it is gone.
+    problems : tuple of str
+        What is not as it was written.
+
+    Examples
+    --------
+    >>> from thresher import Ledger
+    >>> ledger = Ledger("checked.db")
+    >>> ledger.grant("trial", epsilon=2.0, delta=1e-6)
+    >>> check = ledger.verify()
+    >>> check.ok, check.entries
+    (True, 2)
+    """
 
     ok: bool
     entries: int
@@ -67,6 +88,14 @@ class Ledger:
     key : path
         The file with the ledger's secret. Default: what the environment variable THRESHER_LEDGER_KEY names, else
         budget.db.key beside budget.db, or ~/.thresher-ledger.key for PostgreSQL.
+
+    Examples
+    --------
+    >>> from thresher import Ledger
+    >>> ledger = Ledger("budget.db")
+    >>> ledger.grant("trial", epsilon=2.0, delta=1e-6)
+    >>> ledger.remaining("trial")
+    Allowance(epsilon=2.0, delta=1e-06)
     """
 
     def __init__(self, url: str | Path, *, analyst: str | None = None, key: str | Path | None = None) -> None:
@@ -327,7 +356,24 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A cost that counts, whatever comes of the fit."""
+    """A cost that counts, whatever comes of the fit.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where it counts.
+    account : dict
+        The data set, the entry's id and its hash, as certificates carry them.
+
+    Examples
+    --------
+    >>> from thresher import Ledger, SparseRegressor
+    >>> ledger = Ledger("reserved.db")
+    >>> ledger.grant("trial", epsilon=2.0, delta=1e-6)
+    >>> plan = SparseRegressor(2, epsilon=1.0, delta=1e-7, feature_bound=1.0, target_bound=1.0).plan(5000, 10)
+    >>> ledger.reserve("trial", plan).account["dataset"]
+    'trial'
+    """
 
     ledger: Ledger
     account: dict[str, str]

@@ -41,15 +41,25 @@ class Client:
     ----------
     task : SurveyTask
         What the survey states; read ``SurveyTask.describe`` first.
-    x, y
-        The record: ``task.features`` numbers (None where features are public), and the target or class label. It may
-        be wild, it is clipped; it may not hold NaN, and a person whose record is refused sends nothing, which may be
-        noticed. Errors show no value of it.
+    x : sequence
+        The record: ``task.features`` numbers, None where features are public. It may be wild, it is clipped; it may not
+        hold NaN, and a person whose record is refused sends nothing, which may be noticed. Errors show no value of it.
+    y : float or label
+        The target or the class label of the record.
     row : int
         Where features are public, the number of this person's row.
     spent : path
         A file that says that this person has reported, made before the report is. Across restarts and processes there
         is then one report at most, even if the device fails in between. One file for each survey, or one for all.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Client, Server
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> report = Client(server.task, [0.5, -1.0], 1.5).answer(server.question())
+    >>> len(report)
+    46
     """
 
     @discreet

@@ -111,8 +111,11 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
         instance of ``thresher.algorithms.LDPIHT``, ``LabelLDPIHT`` or ``LabelLasso``.
     delta : float
         0 for pure epsilon-LDP, the default; only ``LabelLDPIHT(noise="gaussian")`` needs more.
-    feature_bound, row_bound : float
-        |x_ij| and ||x_i||_2 are clipped to these public bounds. "ldp-iht" needs at least one of them.
+    feature_bound : float or sequence
+        |x_ij| is clipped to this public bound: one for all columns, or one for each. "ldp-iht" needs it or
+        ``row_bound``.
+    row_bound : float
+        ||x_i||_2 is clipped to this public bound.
     target_bound : float or (low, high)
         The target is clipped to [-B, B], or to [low, high]. Required, and public.
     measurement : str or (function, derivative)
@@ -126,8 +129,19 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
 
     Attributes
     ----------
-    coef_, intercept_, support_, certificate_, plan_, algorithm_
-        As of ``thresher.SparseRegressor``. ``certificate_.trust`` says who must be trusted with what.
+    coef_, intercept_, support_
+        The model; ``support_`` holds the positions of its nonzero coefficients.
+    certificate_, plan_, algorithm_
+        What it cost, what was planned, and what ran. ``certificate_.trust`` says who must be trusted with what.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import LocalSparseRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (5000, 5))
+    >>> model = LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0, random_state=0)
+    >>> model.fit(X, 2 * X[:, 0]).support_
+    array([0])
     """
 
     def __init__(
@@ -173,9 +187,47 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
 class LocalSparseClassifier(_LocalModel, ClassifierModel):
     """Sparse logistic regression where each person randomises their own record, or class label.
 
-    Parameters are those of ``LocalSparseRegressor`` without ``target_bound`` and ``measurement``, and ``classes``:
-    the labels, public; read from the data if they are not given, which the certificate lists as an assumption. More
-    than two classes need public features (``algorithm="label-ldp-iht"``).
+    More than two classes need public features (``algorithm="label-ldp-iht"``).
+
+    Parameters
+    ----------
+    sparsity : int
+        How many coefficients the model may have.
+    epsilon : float
+        The privacy of every single report. ``float("inf")`` switches privacy off.
+    algorithm : str or instance
+        "ldp-iht": rows and labels are private; each person reports one randomised gradient. "label-ldp-iht" and
+        "label-lasso": rows are PUBLIC, only labels are private; each person reports one randomised label. Or an
+        instance of ``thresher.algorithms.LDPIHT``, ``LabelLDPIHT`` or ``LabelLasso``.
+    feature_bound : float or sequence
+        |x_ij| is clipped to this public bound: one for all columns, or one for each. "ldp-iht" needs it or
+        ``row_bound``.
+    row_bound : float
+        ||x_i||_2 is clipped to this public bound.
+    classes : sequence
+        The labels, public. If they are not given they are read from the data, and the certificate says so.
+    fit_intercept : bool
+        Fit a constant as well.
+    random_state : int
+        Repeatable noise, for tests and research only; it marks the certificate.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    coef_, intercept_, support_, classes_
+        The model; ``support_`` holds the positions of its nonzero coefficients.
+    certificate_, plan_, algorithm_
+        What it cost, what was planned, and what ran. ``certificate_.trust`` says who must be trusted with what.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import LocalSparseClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (5000, 5))
+    >>> model = LocalSparseClassifier(1, 4.0, feature_bound=1.0, classes=[0, 1], random_state=0)
+    >>> model.fit(X, X[:, 0] > 0).support_
+    array([0])
     """
 
     delta = 0.0  # every report of a class is pure

@@ -56,12 +56,30 @@ RANDOMNESS = (
 class Server:
     """Collects the reports of a survey, round by round, and returns the fitted model.
 
-    ``Server(estimator, people, features)`` asks for gradients: ``people`` are expected in all rounds together, each
-    with ``features`` numbers. ``Server(estimator, X=rows)`` asks the owner of each public row for a label. The
-    estimator is an unfitted ``thresher.LocalSparseRegressor`` or ``thresher.LocalSparseClassifier``; it is
-    cloned. More or fewer people may come than were planned for, up to ten times as many, which changes nothing for
-    privacy; the steps of the fit reckon with the planned number, so a survey that few answer should be planned anew.
-    ``survey`` names it; by default at random, so that reports to one survey never count in another.
+    More or fewer people may come than were planned for, up to ten times as many, which changes nothing for privacy; the
+    steps of the fit reckon with the planned number, so a survey that few answer should be planned anew.
+
+    Parameters
+    ----------
+    estimator : LocalSparseRegressor or LocalSparseClassifier
+        Unfitted; it is cloned.
+    people : int
+        How many are expected in all rounds together, where people are asked for gradients.
+    features : int
+        How many numbers each of them has.
+    X : array or sparse matrix
+        The public rows, where the owner of each is asked for a label: in place of ``people`` and ``features``.
+    survey : str
+        The survey's name; by default at random, so that reports to one survey never count in another.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Client, Server
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> client = Client(server.task, [0.5, -1.0], 1.5)
+    >>> server.receive(client.answer(server.question()))
+    True
     """
 
     def __init__(

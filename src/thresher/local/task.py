@@ -82,6 +82,44 @@ class SurveyTask:
     There is no inconsistent one, whether it comes from a plan or from JSON: the release is of a kind that is priced
     here, it answers the question of the trust model in the problem's dimension, and ``epsilon`` and ``delta`` are what
     it costs. They are what a person must look at: a task that states an epsilon of 15 honestly is still a bad deal.
+
+    Parameters
+    ----------
+    survey : str
+        Its name, another for each survey, or reports to an earlier one of the same kind would count again.
+    algorithm : str
+        What makes the model of the reports.
+    trust : "local" or "labels"
+        Whether records are private, or labels alone.
+    people : int
+        How many are expected; how many come is another matter.
+    features, sparsity : int
+        How many numbers a record has, and how many coefficients the model.
+    loss, measurement : str
+        What is fitted, by name.
+    feature_bound, row_bound, target_bound : float or sequence or None
+        To what a record is clipped.
+    intercept : bool
+        Whether the model has a constant.
+    classes : sequence or None
+        The labels of a classification, in the order they are numbered.
+    epsilon, delta : float
+        What a report costs.
+    release : Release
+        The channel that a report goes through.
+    rounds : int
+        How many questions are asked; a person answers one of them.
+    clip : float or None
+        Residuals are clipped to [-clip, clip]; None where labels are reported alone.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Server, SurveyTask
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> task = SurveyTask.from_json(server.task.to_json())
+    >>> task.describe()[:43]
+    'You are asked for one report, ever, in the '
     """
 
     survey: str  # a name of its own for each, or reports to an earlier survey of the same kind would count again
@@ -191,7 +229,24 @@ class SurveyTask:
 class SurveyQuestion:
     """What a round asks: your gradient at this theta, given by its nonzero ``values`` and where they are.
 
-    A question about labels has no theta.
+    Parameters
+    ----------
+    task : str
+        The fingerprint of the task that it belongs to.
+    round : int
+        The number of the round, from 1.
+    at : tuple of int
+        The coordinates of theta that are not zero, in increasing order. A question about labels has none.
+    values : tuple of float
+        What theta is there.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Server, SurveyQuestion
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> SurveyQuestion.from_json(server.question().to_json()).round
+    1
     """
 
     task: str

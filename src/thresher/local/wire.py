@@ -48,7 +48,19 @@ REASONS = ("malformed", "version", "task", "round", "range", "replayed", "unknow
 
 
 class BadReport(ValueError):  # noqa: N818  (the public name says what it is)
-    """Bytes that are no report to this task, and the ``reason``, one of ``REASONS``."""
+    """Bytes that are no report to this task.
+
+    Parameters
+    ----------
+    reason : str
+        One of ``thresher.local.wire.REASONS``.
+
+    Examples
+    --------
+    >>> from thresher.local import BadReport
+    >>> BadReport("range").reason
+    'range'
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"not a report to this task: {reason}")
@@ -57,7 +69,27 @@ class BadReport(ValueError):  # noqa: N818  (the public name says what it is)
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What a person sent."""
+    """What a person sent.
+
+    Parameters
+    ----------
+    round : int
+        Which question it answers.
+    id : bytes
+        Random, so that a report counts once; it names nobody.
+    row : int or None
+        The number of the person's row, where features are public.
+    units : array of int
+        The randomised record, in whole steps of the task's grid.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Client, Server, decode
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> decode(Client(server.task, [0.5, -1.0], 1.5).answer(server.question()), server.task).round
+    1
+    """
 
     round: int
     id: bytes
@@ -66,7 +98,24 @@ class Report:
 
 
 def encode(report: Report, task: SurveyTask) -> bytes:
-    """The bytes of a report."""
+    """The bytes of a report.
+
+    Parameters
+    ----------
+    report : Report
+        What a person's randomiser gave.
+    task : SurveyTask
+        The survey that it is for.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Client, Server, decode, encode
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> data = Client(server.task, [0.5, -1.0], 1.5).answer(server.question())
+    >>> encode(decode(data, server.task), server.task) == data
+    True
+    """
     head = HEADER.pack(MAGIC, VERSION, _short_name(task), report.round, report.id)
     row = b"" if report.row is None else ROW.pack(report.row)
     body = head + row + format_of(task).pack(report.units)
@@ -77,6 +126,24 @@ def decode(data: bytes, task: SurveyTask) -> Report:
     """The report that ``data`` encodes; any bytes that ``encode`` would not have made raise ``BadReport``.
 
     Whoever sends may lie about the record; the checks make sure that it is a lie some record could have told.
+
+    Parameters
+    ----------
+    data : bytes
+        What came.
+    task : SurveyTask
+        The survey that it came for.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import BadReport, Server, decode
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> try:
+    ...     decode(b"hello", server.task)
+    ... except BadReport as error:
+    ...     print(error.reason)
+    malformed
     """
     if not isinstance(data, bytes) or len(data) < HEADER.size or not data.startswith(MAGIC):
         raise BadReport("malformed")

@@ -35,17 +35,53 @@ STOPS = 100  # checkpoints in a training, so that a kill loses at most one part 
 
 
 class PrivateTrainer:
-    """Trains ``module`` so that what comes out is differentially private in the examples.
+    """Trains a module so that what comes out is differentially private in the examples.
 
-    ``loss(outputs, targets)`` is applied to every example by itself, as a batch of one. ``optimizer`` names an
-    algorithm ("dp-sgd", "dp-srm", "dp-lssgd", ...) or is one (``thresher.algorithms.DPSGD(clip=0.5)``); what it leaves
-    open takes the rules of ``thresher.torch.defaults``. The module is trained in the mode (train or eval) it is in,
-    from the parameters it has, which must not depend on the examples.
+    The module is trained in the mode (train or eval) it is in, from the parameters it has, which must not depend on the
+    examples.
 
-    ``virtual_batch`` is how many examples are worked on at a time at most. With ``checkpoint``, a file, a training
-    that was stopped goes on where it was (``thresher.torch.checkpoint``), saved every ``checkpoint_every`` rounds
-    (None: a hundredth of all). With ``ledger`` and ``dataset``, an account of a ``thresher.Ledger`` pays,
-    once for a training however often it is stopped. ``random_state`` is for tests and research only.
+    Parameters
+    ----------
+    module : torch.nn.Module
+        What is trained, in place.
+    loss : callable
+        ``loss(outputs, targets)``, applied to every example by itself, as a batch of one.
+    optimizer : str or instance
+        "dp-sgd", "dp-srm", "dp-lssgd", ... or an algorithm, such as ``thresher.algorithms.DPSGD(clip=0.5)``; what it
+        leaves open takes the rules of ``thresher.torch.defaults``.
+    budget : Budget
+        What the training may cost.
+    virtual_batch : int
+        How many examples are worked on at a time at most.
+    checkpoint : path
+        A file from which a training that was stopped goes on where it was (``thresher.torch.checkpoint``).
+    checkpoint_every : int
+        After how many rounds it is saved. None: a hundredth of all.
+    ledger : Ledger or its URL
+        The account book that pays, once for a training however often it is stopped (``thresher.Ledger``).
+    dataset : str
+        The name of the ledger's account.
+    random_state : int
+        Repeatable noise, for tests and research only; it marks the certificate.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    certificate_, plan_, algorithm_
+        What it cost, what was planned, and what ran.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from thresher import Budget
+    >>> from thresher.torch import PrivateTrainer
+    >>> X = torch.rand(200, 3)
+    >>> y = (X[:, 0] > 0.5).long()
+    >>> budget = Budget(epsilon=3, delta=1e-4)
+    >>> trainer = PrivateTrainer(torch.nn.Linear(3, 2), torch.nn.functional.cross_entropy, "dp-sgd", budget)
+    >>> trainer.fit(X, y).certificate_.epsilon
+    3.0
     """
 
     def __init__(

@@ -29,9 +29,42 @@ Parts = Callable[[Tensor, Tensor], Floats]
 class ModuleVault(Vault):
     """Answers about a module's parameters as one flat vector theta, as other vaults do about coefficients.
 
-    ``gradients`` computes on ``module``, whose parameters are set to the theta asked about. Examples are worked on
-    ``virtual_batch`` at a time at most (None: a rule of the number of parameters), which bounds the memory and changes
-    no answer. An example whose part in an answer has no finite norm counts as zero.
+    An example whose part in an answer has no finite norm counts as zero.
+
+    Parameters
+    ----------
+    examples : ArrayExamples or DatasetExamples
+        What is private; see ``thresher.torch.examples.examples_of``.
+    module : torch.nn.Module
+        Its parameters are set to the theta asked about.
+    gradients : callable
+        Computes every example's gradient on ``module``; see ``thresher.torch.probe.per_example_gradients``.
+    plan : Plan
+        What may be asked.
+    noise : NoiseSource
+        Where noise comes from.
+    watch : callable
+        Is called after every answer.
+    virtual_batch : int
+        How many examples are worked on at a time at most (None: a rule of the number of parameters), which bounds the
+        memory and changes no answer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from thresher import Budget
+    >>> from thresher.algorithms import DPSGD
+    >>> from thresher.torch import ModuleProblem, ModuleVault
+    >>> from thresher.torch.examples import examples_of
+    >>> from thresher.torch.gradients import ByLayers, flat, trainable
+    >>> from thresher.vaults.randomness import NoiseSource
+    >>> X, y, module = torch.rand(50, 3), torch.rand(50, 1), torch.nn.Linear(3, 1)
+    >>> problem = ModuleProblem(50, flat(trainable(module)))
+    >>> plan = DPSGD(passes=2, batch=10, clip=1.0, step=0.1).plan(problem, Budget(3, 1e-4))
+    >>> gradients = ByLayers(module, torch.nn.functional.mse_loss)
+    >>> with ModuleVault(examples_of(X, y), module, gradients, plan, NoiseSource()) as vault:
+    ...     vault.sampled_gradient(problem.origin(), plan.releases[0], 1.0).shape
+    (4,)
     """
 
     def __init__(
