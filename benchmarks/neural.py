@@ -23,7 +23,7 @@ from ratios import Ratio, part_of
 from thresher import Budget
 from thresher.algorithms import DPSGD, DPSRM
 from thresher.torch.examples import ArrayExamples
-from thresher.torch.gradients import ByFunctions, ByLayers, PerExample, flat, trainable
+from thresher.torch.gradients import ByFunctions, ByLayers, PerExample, flattened, trainable_parameters
 from thresher.torch.problem import ModuleProblem
 from thresher.torch.vault import ModuleVault
 from thresher.vaults.randomness import NoiseSource
@@ -49,7 +49,7 @@ def opacus_step(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[], Non
 def our_step(algorithm: Any, ways: type, inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[], None]:
     """A round of ``algorithm``: a batch of BATCH examples drawn from twice as many, clipped, noised, moved."""
     module = network("ReLU")
-    problem: Any = ModuleProblem(2 * BATCH, flat(trainable(module)))
+    problem: Any = ModuleProblem(2 * BATCH, flattened(trainable_parameters(module)))
     plan = algorithm.plan(problem, Budget(1.0, 1e-5))
     examples = ArrayExamples(torch.cat([inputs, inputs]), torch.cat([targets, targets]))
     gradients: PerExample = ways(module, cross_entropy)

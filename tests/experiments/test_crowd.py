@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thresher.algorithms import DPGD, ObjectivePerturbation, OutputPerturbation
-from thresher.federated.plans import for_the_smallest, joint
+from thresher.federated.plans import with_joint_noise, with_noise_for_the_smallest
 from thresher.federated.vault import Party
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
@@ -40,7 +40,7 @@ def crowd_and_parties(loss, plan):
 
 @each_loss
 def test_its_gradient_is_rounded_row_by_row(loss):
-    plan = joint(DPGD(passes=1).plan(PROBLEMS[loss], BUDGET), "reference")
+    plan = with_joint_noise(DPGD(passes=1).plan(PROBLEMS[loss], BUDGET), "reference")
     crowd, parties = crowd_and_parties(loss, plan)
     theta, (release,) = np.linspace(-1, 1, D), plan.releases
     parts = [party.gradient_part(theta, release, 0.7, 1 / N, 1e-4) for party in parties]
@@ -52,7 +52,7 @@ def test_its_gradient_is_rounded_row_by_row(loss):
 
 @each_loss
 def test_its_minimisers_are_those_of_single_rows(loss):
-    plan = joint(OutputPerturbation(ridge=0.5).plan(PROBLEMS[loss], BUDGET), "reference")
+    plan = with_joint_noise(OutputPerturbation(ridge=0.5).plan(PROBLEMS[loss], BUDGET), "reference")
     crowd, parties = crowd_and_parties(loss, plan)
     (release,) = plan.releases
     parts = [party.minimiser_part(release, 0.7, 0.5, 1 / N, 1e-6) for party in parties]
@@ -78,7 +78,7 @@ def test_noise_of_its_own_is_the_mean_of_every_partys(loss):
 def test_its_perturbed_minimisers_have_the_law_of_single_parties(loss):
     """Means and sds of 300 draws of each: within 5 of their standard errors, one false alarm in 10^5 for D of each."""
     algorithm = ObjectivePerturbation(ridge=5.0, clip=0.7)
-    plan = for_the_smallest(algorithm.plan(PROBLEMS[loss], BUDGET), algorithm, (1,))
+    plan = with_noise_for_the_smallest(algorithm.plan(PROBLEMS[loss], BUDGET), algorithm, (1,))
     release = replace(plan.releases[0], times=300)
     plan = replace(plan, releases=(release,), calibration="printed")
     crowd, parties = crowd_and_parties(loss, plan)

@@ -54,7 +54,7 @@ def answers_of(folder):
     """What each party has heard so far."""
     heard = []
     for name in NAMES:
-        with Journal.held(folder / name) as journal:
+        with Journal.locked(folder / name) as journal:
             heard.append([tuple(answer.tolist()) for answer in journal.answers])
     return heard
 

@@ -19,7 +19,7 @@ from thresher import load_model
 from thresher.algorithms import DPGD, DPIGHT
 from thresher.federated import FederatedDenseRegressor, FederatedSparseClassifier, FederatedSparseRegressor, rounds
 from thresher.federated.flower import FlowerAggregation
-from thresher.federated.flower_fit import fit_app, fitted, party_app
+from thresher.federated.flower_fit import fit_app, fit_study, party_app
 from thresher.federated.group import Group
 from thresher.federated.messages import Stage
 from thresher.federated.rounds import RoundQuestion, answer
@@ -211,9 +211,9 @@ def test_less_noise_than_the_plans_is_refused(tmp_path, caplog):
 
 def test_a_round_is_answered_once_whatever_restarts(tmp_path, caplog):
     study = study_of()
-    fitted(study, asking(study, grid_of(study, tmp_path)))
+    fit_study(study, asking(study, grid_of(study, tmp_path)))
     with pytest.raises(RoundAborted, match="stage MASK"):
-        fitted(study, asking(study, grid_of(study, tmp_path)))
+        fit_study(study, asking(study, grid_of(study, tmp_path)))
     assert "round=1 was answered before" in caplog.text
     assert begun_in(tmp_path / "0") == [1, 2, 3, 4]
 
@@ -309,7 +309,7 @@ def test_a_party_that_leaves_a_round_is_survived_and_is_back_in_the_next(stage, 
     study = study_of()
     grid = grid_of(study, tmp_path)
     leave(grid, 2, {101: stage})
-    model = fitted(study, asking(study, grid))
+    model = fit_study(study, asking(study, grid))
     assert set(model.support_) == {1, 4}
     assert model.certificate_.verify()
     answered = stage > Stage.MASK
@@ -322,7 +322,7 @@ def test_a_round_that_loses_too_many_ends_the_run_and_stays_spent(tmp_path):
     grid = grid_of(study, tmp_path)
     leave(grid, 2, {100: Stage.CONFIRM, 101: Stage.UNMASK})
     with pytest.raises(RoundAborted, match="nothing was revealed"):
-        fitted(study, asking(study, grid))
+        fit_study(study, asking(study, grid))
     for number in range(3):
         assert journal_in(tmp_path / f"{number}")[0]["charge"]["plan"] == study.hash
         assert begun_in(tmp_path / f"{number}") == [1, 2]
@@ -335,5 +335,5 @@ def test_the_mean_without_a_party_is_still_divided_by_all_rows(tmp_path):
     for silent in ({}, {102: Stage.ADVERTISE}):
         grid = grid_of(study, tmp_path / f"{len(silent)}")
         grid.silent = silent
-        models.append(fitted(study, asking(study, grid)).coef_[[1, 4]])
+        models.append(fit_study(study, asking(study, grid)).coef_[[1, 4]])
     np.testing.assert_allclose(models[1] / models[0], (400 + 700) / 3000, rtol=0.05)

@@ -159,7 +159,7 @@ def attend(task, data, folder, table, dies=None, seed=0, tasks=None):
 
 
 def journal_of(folder, name):
-    with Journal.held(folder / name) as journal:
+    with Journal.locked(folder / name) as journal:
         return journal
 
 
@@ -321,7 +321,7 @@ def test_an_answer_that_its_owner_changed_is_noticed(task, data, tmp_path):
     entries = [{name: value for name, value in json.loads(line).items() if name != "seal"} for line in lines]
     next(entry for entry in entries if entry["what"] == "answer")["answer"][0] += 1
     shutil.rmtree(tmp_path / "south")
-    with Journal.held(tmp_path / "south") as journal:
+    with Journal.locked(tmp_path / "south") as journal:
         for entry in entries:
             journal._write(entry)
     ends = attend(task, data, tmp_path, Table(), seed=1)
@@ -355,8 +355,8 @@ def test_parties_that_heard_different_answers_do_not_part_in_peace(tmp_path):
         def exchange(self, message):
             return [message, b"done " + b"0" * 64, message]
 
-    with Journal.held(tmp_path) as journal:
-        journal.heard(np.arange(4))
+    with Journal.locked(tmp_path) as journal:
+        journal.enter_answer(np.arange(4))
         with pytest.raises(Ended, match="party 'south' heard other answers"):
             Session(Liars(), 0, NAMES, "plan", journal, 4).part()
         assert not journal.parted
@@ -375,7 +375,7 @@ def test_a_complete_party_waits_for_nobody_but_offers_its_help(task, data, tmp_p
 
 
 def test_a_second_process_of_the_same_party_is_refused(task, data, tmp_path):
-    with Journal.held(tmp_path / "north"), pytest.raises(ValueError, match="in use by another process"):
+    with Journal.locked(tmp_path / "north"), pytest.raises(ValueError, match="in use by another process"):
         run_party(task, "north", data[0], tmp_path / "north", lambda: None)
 
 
@@ -388,22 +388,22 @@ def test_a_folder_of_another_plan_is_refused(task, data, tmp_path):
 
 
 def test_an_entry_cut_off_by_a_crash_is_dropped(tmp_path):
-    with Journal.held(tmp_path) as journal:
-        journal.charged({"plan": "p"})
+    with Journal.locked(tmp_path) as journal:
+        journal.enter_charge({"plan": "p"})
         journal.prepare(1, "a", b"share")
     path = tmp_path / "journal.jsonl"
     path.write_bytes(path.read_bytes() + b'{"what": "open')
-    with Journal.held(tmp_path) as journal:
+    with Journal.locked(tmp_path) as journal:
         assert (journal.charge, journal.prepared.round, journal.prepared.opening) == ({"plan": "p"}, 1, False)
-        assert journal.share() == b"share"
-        journal.opening()
-    with Journal.held(tmp_path) as journal:
+        assert journal.kept_share() == b"share"
+        journal.announce_opening()
+    with Journal.locked(tmp_path) as journal:
         assert journal.prepared.opening
 
 
 def test_a_damaged_journal_is_refused(tmp_path):
     (tmp_path / "journal.jsonl").write_text('{"what": "answer", "round": 7, "answer": [1]}\n')
-    with pytest.raises(ValueError, match="is damaged"), Journal.held(tmp_path):
+    with pytest.raises(ValueError, match="is damaged"), Journal.locked(tmp_path):
         pass
 
 

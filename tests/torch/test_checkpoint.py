@@ -18,7 +18,7 @@ from thresher.algorithms import DPSGD, DPSRM, DPLSAdam
 from thresher.privacy.plan import Answer
 from thresher.torch import ModuleVault, PrivateTrainer
 from thresher.torch.checkpoint import Checkpoint, Standing, facts_of
-from thresher.torch.gradients import flat, trainable
+from thresher.torch.gradients import flattened, trainable_parameters
 
 cross_entropy = torch.nn.functional.cross_entropy
 ROUNDS = 30
@@ -91,13 +91,18 @@ def test_a_finished_training_is_not_asked_again(tmp_path, monkeypatch):
     given = stop_after(monkeypatch, 0)
     second = make_trainer(tmp_path / "run.npz").fit(X, y)
     assert given == []
-    np.testing.assert_array_equal(flat(trainable(first.module)), flat(trainable(second.module)))
+    np.testing.assert_array_equal(
+        flattened(trainable_parameters(first.module)), flattened(trainable_parameters(second.module))
+    )
     assert first.certificate_ == second.certificate_
 
 
 def test_without_a_stop_a_checkpoint_changes_nothing(tmp_path):
     X, y = some_examples(100)
-    thetas = [flat(trainable(make_trainer(path, seed=3).fit(X, y).module)) for path in (None, tmp_path / "run.npz")]
+    thetas = [
+        flattened(trainable_parameters(make_trainer(path, seed=3).fit(X, y).module))
+        for path in (None, tmp_path / "run.npz")
+    ]
     np.testing.assert_array_equal(*thetas)
 
 

@@ -42,7 +42,7 @@ from thresher.audit.questions import QUESTIONS
 from thresher.data.laws import dpsl_kt_law
 from thresher.estimates.categories import FrequentTexts
 from thresher.estimates.shares import MeanFlags
-from thresher.federated.plans import joint
+from thresher.federated.plans import with_joint_noise
 from thresher.models.scaler import ColumnRanges
 from thresher.models.sparse import SparseRegressor
 from thresher.privacy.budget import Budget
@@ -225,7 +225,7 @@ class Jointly:
     algorithm: Any
 
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
-        return joint(self.algorithm.plan(problem, budget), "reference")
+        return with_joint_noise(self.algorithm.plan(problem, budget), "reference")
 
     def run(self, vault: Any) -> Any:
         return self.algorithm.run(vault)

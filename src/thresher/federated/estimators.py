@@ -17,7 +17,7 @@ from thresher.algorithms.protocol import Algorithm
 from thresher.data.concealment import discreet
 from thresher.data.tables import numeric_target, reject_text
 from thresher.federated.aggregation import Aggregation, ReferenceAggregation
-from thresher.federated.plans import for_own_noise, for_the_smallest, joint, sizes_note
+from thresher.federated.plans import sizes_note, with_joint_noise, with_noise_for_the_smallest, with_steps_for_own_noise
 from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protocol_of
 from thresher.federated.vault import DataSets, FederatedVault, GatheredVault, parties_of
 from thresher.models.estimator import checked_rows
@@ -44,7 +44,7 @@ __all__ = [
     "FederatedSparseRegressor",
     "checked_party",
     "joint_plan",
-    "with_rounds",
+    "set_rounds",
 ]
 
 Backend = Literal["reference", "mpyc", "spu", "skellam"]
@@ -74,14 +74,14 @@ class FederatedModel(LinearModel):
             )
         plan = super()._planned(design)
         if protocol_behind(self).joint:
-            return joint(plan, self.aggregation)
+            return with_joint_noise(plan, self.aggregation)
         return replace(plan, trust="parties" if protocol_behind(self).noise == "separate" else "reference")
 
     def _noted(self, plan: Plan, X: DataSets) -> Plan:
         algorithm = self._algorithm(plan.problem.outputs)
-        plan = for_the_smallest(plan, algorithm, X.sizes)
+        plan = with_noise_for_the_smallest(plan, algorithm, X.sizes)
         if plan.trust == "parties":
-            plan = for_own_noise(plan, algorithm, len(X.sizes))
+            plan = with_steps_for_own_noise(plan, algorithm, len(X.sizes))
         notes = [sizes_note(X.sizes)]
         if plan.trust == "skellam":
             left = max(1, minority(len(X.sizes)))
@@ -127,7 +127,7 @@ class FederatedModel(LinearModel):
             )
         blocks, targets = [], []
         for at, pair in enumerate(data_sets):
-            with _named(f"data_sets[{at}]"):
+            with _errors_about(f"data_sets[{at}]"):
                 X, y = pair
                 X, y = checked_block(self, X, y, reset=at == 0)
             blocks.append(X)
@@ -143,7 +143,7 @@ def protocol_behind(model: FederatedModel) -> Protocol:
     return protocol_of(model.algorithm, DENSE if isinstance(model, _Dense) else SPARSE)
 
 
-def with_rounds(model: FederatedModel, rounds: int, penalty: float | None) -> FederatedModel:
+def set_rounds(model: FederatedModel, rounds: int, penalty: float | None) -> FederatedModel:
     """The model with so many rounds of its algorithm."""
     model.set_params(algorithm=protocol_behind(model).algorithm(penalty, rounds))
     return model
@@ -178,7 +178,7 @@ def minority(parties: int) -> int:
 
 
 @contextmanager
-def _named(party: str) -> Iterator[None]:
+def _errors_about(party: str) -> Iterator[None]:
     """Errors that say whose data they are about."""
     try:
         yield

@@ -87,7 +87,7 @@ def client_app(member: Callable[[Context], FlowerMember]) -> ClientApp:
         asked: Asked = message.content["asked"]
         begins = asked["stage"] == Stage.ADVERTISE
         memory = PartyMemory(asked["round"]) if begins else PartyMemory(**context.state["memory"])
-        own = _privately(member, context)
+        own = _call_without_telling(member, context)
         party = MaskingParty(own.group, own.everybody, own.number, own.identity, memory)
         try:
             answer = party.answer(asked["stage"], asked["message"], lambda: _noisy_answer(own, asked))
@@ -104,11 +104,11 @@ def _noisy_answer(own: FlowerMember, asked: Asked) -> Integers:
     law = Skellam(asked["variance"])
     if law.variance < own.law.variance:
         raise ValueError(f"variance={law.variance} is less noise than this party insists on: {own.law.variance}")
-    vector = _privately(own.answer, asked["question"])
+    vector = _call_without_telling(own.answer, asked["question"])
     return vector + skellam_share(NoiseSource(), law, own.group.honest, vector.size)
 
 
-def _privately(call: Callable[[Given], Made], argument: Given) -> Made:
+def _call_without_telling(call: Callable[[Given], Made], argument: Given) -> Made:
     """Call the party's own code. Flower sends the text of an error to the server, so only the party's log has it."""
     try:
         return call(argument)

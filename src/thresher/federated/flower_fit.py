@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # where Flower is missing, thresher.federated.flower says how
     from flwr.clientapp import ClientApp
     from flwr.serverapp import ServerApp
 
-__all__ = ["fit_app", "fitted", "party_app"]
+__all__ = ["fit_app", "fit_study", "party_app"]
 
 
 def fit_app(study: FederatedStudy, out: str | Path, patience: float = PATIENCE) -> ServerApp:
@@ -47,7 +47,7 @@ def fit_app(study: FederatedStudy, out: str | Path, patience: float = PATIENCE) 
     """
 
     def fit(aggregation: FlowerAggregation, _: Context) -> None:
-        fitted(study, aggregation).save(out)
+        fit_study(study, aggregation).save(out)
 
     return server_app(fit, study.group, study.everybody, study.plan.problem.dimension, patience)
 
@@ -62,7 +62,7 @@ def party_app(study: FederatedStudy, number: int, identity: bytes, load: Load, f
     return client_app(member)
 
 
-def fitted(study: FederatedStudy, aggregation: FlowerAggregation) -> FederatedModel:
+def fit_study(study: FederatedStudy, aggregation: FlowerAggregation) -> FederatedModel:
     """The model that the parties behind the aggregation make together."""
     model, plan = study.model(), study.plan
     fit = Fit(plan)
@@ -105,14 +105,14 @@ class _Everybody:
     def gradient_part(
         self, theta: Floats, release: SkellamRelease, clip: float, weight: float, grid: float
     ) -> Integers:
-        return self._asked(release, clip, grid, theta=theta.tolist())
+        return self._noisy_answer(release, clip, grid, theta=theta.tolist())
 
     def minimiser_part(
         self, release: SkellamRelease, clip: float, ridge: float, weight: float, grid: float
     ) -> Integers:
-        return self._asked(release, clip, grid, ridge=ridge)
+        return self._noisy_answer(release, clip, grid, ridge=ridge)
 
-    def _asked(
+    def _noisy_answer(
         self, release: SkellamRelease, clip: float, grid: float, theta: Sequence[float] | None = None,
         ridge: float | None = None,
     ) -> Integers:  # fmt: skip

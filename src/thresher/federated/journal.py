@@ -70,7 +70,7 @@ class Journal:
 
     @classmethod
     @contextmanager
-    def held(cls, folder: Path) -> Iterator[Journal]:
+    def locked(cls, folder: Path) -> Iterator[Journal]:
         """The journal in ``folder``, for one process at a time."""
         import fcntl  # not on every system
 
@@ -89,7 +89,7 @@ class Journal:
         content = self.path.read_bytes() if self.path.exists() else b""
         *lines, cut = content.split(b"\n")
         try:
-            for entry in self._seals.opened(lines):
+            for entry in self._seals.verified_entries(lines):
                 self._apply(entry)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{self.path} is damaged: {error}; what was spent stays spent") from None
@@ -117,12 +117,12 @@ class Journal:
     def _write(self, entry: Entry) -> None:
         new = not self.path.exists()
         with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
-            file.write(self._seals.line(entry) + b"\n")
+            file.write(self._seals.next_line(entry) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         if new:
             sync_folder(self.path.parent)
-        self._seals.written()
+        self._seals.record_head()
         self._apply(entry)
 
     # -- what happens -------------------------------------------------------------------------------------------
@@ -134,16 +134,16 @@ class Journal:
                 f"{self.path} is of another plan, {self.charge['plan'][:12]}; name another folder for this one"
             )
 
-    def charged(self, charge: Charge) -> None:
+    def enter_charge(self, charge: Charge) -> None:
         """The plan's price, for a run that begins; a run that goes on has paid it already."""
         self.check(charge["plan"])
         if self.charge is None:
             self._write({"what": "charge", "charge": charge})
 
-    def part(self) -> None:
+    def leave(self) -> None:
         self._write({"what": "parted"})
 
-    def begin(self, round: int) -> None:
+    def begin_round(self, round: int) -> None:
         """Enter a round, once; rounds may be left out, for a party may be away."""
         if round <= self.begun:
             raise ValueError(f"round={round} was answered before, or is over: this party has begun round {self.begun}")
@@ -155,7 +155,7 @@ class Journal:
         digest = sha256(share).hexdigest()
         self._write({"what": "prepared", "round": round, "attempt": attempt, "share": digest})
 
-    def share(self) -> bytes | None:
+    def kept_share(self) -> bytes | None:
         """The share that is prepared, if it is still there."""
         if self.prepared is None or not self._share.exists():
             return None
@@ -166,11 +166,11 @@ class Journal:
     def _share(self) -> Path:
         return self.path.with_name("share.bin")
 
-    def opening(self) -> None:
+    def announce_opening(self) -> None:
         """From here on others may have seen the answer of this round."""
         self._write({"what": "opening"})
 
-    def heard(self, answer: Integers) -> None:
+    def enter_answer(self, answer: Integers) -> None:
         self._write({"what": "answer", "round": len(self.answers) + 1, "answer": answer.tolist()})
         self._share.unlink(missing_ok=True)
 

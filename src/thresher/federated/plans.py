@@ -24,7 +24,14 @@ from thresher.privacy.releases import (
 from thresher.privacy.trust import Trust
 from thresher.vaults.problem import linear_problem
 
-__all__ = ["bounds_note", "fingerprint", "for_own_noise", "for_the_smallest", "joint", "sizes_note"]
+__all__ = [
+    "bounds_note",
+    "fingerprint",
+    "sizes_note",
+    "with_joint_noise",
+    "with_noise_for_the_smallest",
+    "with_steps_for_own_noise",
+]
 
 JOINTLY: Mapping[type, tuple[type[JointRelease], type[JointRelease]]] = {
     GaussianGradient: (BinomialGradient, SkellamGradient),
@@ -33,7 +40,7 @@ JOINTLY: Mapping[type, tuple[type[JointRelease], type[JointRelease]]] = {
 """What parties can answer together, what is linear in their parts: with one copy of noise, and with shares of it."""
 
 
-def joint(plan: Plan, trust: Trust) -> Plan:
+def with_joint_noise(plan: Plan, trust: Trust) -> Plan:
     """``plan`` with its Gaussian noise replaced by joint noise that takes the same budget."""
     kinds = {type(release) for release in plan.releases}
     if len(plan.releases) != 1 or not kinds <= set(JOINTLY):
@@ -54,7 +61,7 @@ def joint(plan: Plan, trust: Trust) -> Plan:
     return replace(plan, releases=(shared,), settings=settings, trust=trust)
 
 
-def for_the_smallest(plan: Plan, algorithm: Algorithm, sizes: Sequence[int]) -> Plan:
+def with_noise_for_the_smallest(plan: Plan, algorithm: Algorithm, sizes: Sequence[int]) -> Plan:
     """``plan`` whose objective perturbation holds for each of parties that have so many rows.
 
     The fewer rows, the more of epsilon the curvature of one takes (erratum E-27): what the smallest party pays for
@@ -66,7 +73,7 @@ def for_the_smallest(plan: Plan, algorithm: Algorithm, sizes: Sequence[int]) -> 
     return replace(plan, releases=smallest.releases, settings=smallest.settings)
 
 
-def for_own_noise(plan: Plan, algorithm: Algorithm, parties: int) -> Plan:
+def with_steps_for_own_noise(plan: Plan, algorithm: Algorithm, parties: int) -> Plan:
     """``plan`` with a step that suits noise which each of so many parties adds: sqrt(parties) times a joint one."""
     if not isinstance(algorithm, Stochastic) or algorithm.step is not None:
         return plan

@@ -109,9 +109,9 @@ def answer(study: FederatedStudy, number: int, load: Load, folder: Path, asked: 
     question = RoundQuestion.from_bytes(asked)
     grid = check_question(question, study)
     X, y = _rows(study, number, load)
-    with Journal.held(folder) as journal:
-        journal.charged(price(study.plan, study.hash))
-        journal.begin(question.round)
+    with Journal.locked(folder) as journal:
+        journal.enter_charge(price(study.plan, study.hash))
+        journal.begin_round(question.round)
     weight = study.sizes[number] / sum(study.sizes)
     with Party(X, y, study.share_of(number), NoiseSource()) as party:
         if question.ridge is not None:

@@ -39,7 +39,7 @@ def run_party(
     X, y = _rows(task, model, data, task.members[at].rows)
     fit = Fit(plan, verbose)
     questions = sum(release.times for release in plan.releases)
-    with Journal.held(folder) as journal:
+    with Journal.locked(folder) as journal:
         journal.check(task.hash)
         heard_all = len(journal.answers) == questions  # then others may need this party, but not it them
         with nullcontext() if journal.parted else closing(join()) as computation:
@@ -48,8 +48,8 @@ def run_party(
             if computation is not None:
                 with suppress(Aborted) if heard_all else nullcontext():
                     session.meet()
-            journal.charged(price(plan, task.hash))
-            opened = partial(_opened, task, at, X, y, session)
+            journal.enter_charge(price(plan, task.hash))
+            opened = partial(_open_vault, task, at, X, y, session)
             outcome = fit.ask(opened, algorithm_of(model, plan).run)
             if computation is not None:
                 session.part()
@@ -62,7 +62,7 @@ def run_party(
 
 
 @contextmanager
-def _opened(
+def _open_vault(
     task: JointTask, at: int, X: Matrix, y: Floats, session: Session, watch: Callable[[], None]
 ) -> Iterator[SessionVault]:
     own = replace(task.plan, problem=replace(task.plan.problem, n=task.members[at].rows))

@@ -277,7 +277,7 @@ class MaskingServer:
         for vector in vectors.values():
             total += np.frombuffer(vector, "<u8")
         for party in self._answers[Stage.SHARE]:
-            secret = self._opened(party)
+            secret = self._opened_secret(party)
             if party in vectors:
                 total -= crypto.mask(secret, self._round, self._length)
                 continue
@@ -286,7 +286,7 @@ class MaskingServer:
                 total += crypto.pair_mask(secret, public, (party, other), self._round, self._length)
         return total.astype(np.int64)
 
-    def _opened(self, party: int) -> bytes:
+    def _opened_secret(self, party: int) -> bytes:
         """The seed of a party that sent its vector, the mask key of one that did not."""
         quorum = sorted(self._answers[Stage.UNMASK])[: self._group.quorum]
         return secret_shares.join({holder: self._answers[Stage.UNMASK][holder][party] for holder in quorum})

@@ -100,7 +100,7 @@ class Session:
 
     def _statuses(self, nonce: str) -> list[Status]:
         prepared = self._journal.prepared
-        held = prepared is not None and self._journal.share() is not None
+        held = prepared is not None and self._journal.kept_share() is not None
         mine: Status = {
             "name": self._names[self._me],
             "plan": self._plan_hash,
@@ -132,7 +132,7 @@ class Session:
             answer = next(answer for answer, answers in zip(told, heard, strict=True) if len(answers) > last)
             if len(answer) != 8 * self._size:
                 raise Ended("an answer that others claim to have heard has another size; this run cannot go on")
-            self._journal.heard(np.frombuffer(answer, dtype="<i8").astype(np.int64))
+            self._journal.enter_answer(np.frombuffer(answer, dtype="<i8").astype(np.int64))
         return True
 
     def _resolve(self, statuses: list[Status]) -> None:
@@ -148,7 +148,7 @@ class Session:
 
     # -- a round ------------------------------------------------------------------------------------------------
 
-    def agreed(self, theta: Floats) -> Floats:
+    def agreed_point(self, theta: Floats) -> Floats:
         """The first party's point, for a round that is yet to be prepared."""
         if self._asked < len(self._journal.answers) or self._reopens:
             return theta
@@ -167,14 +167,14 @@ class Session:
             self._journal.prepare(self._asked, self._attempt, share)
             self._confirm()
         self._reopens = False
-        kept = self._journal.share()
+        kept = self._journal.kept_share()
         if kept is None:
             raise Aborted("the share on disk is not the one that was written; nothing was opened")
-        self._journal.opening()
+        self._journal.announce_opening()
         answer = self._computation.open(kept)
         if answer.shape != (self._size,):
             raise Aborted("the parties opened a vector of another size; the answer is dropped")
-        self._journal.heard(answer)
+        self._journal.enter_answer(answer)
         return answer
 
     def _confirm(self) -> None:
@@ -199,7 +199,7 @@ class Session:
         for name, other in zip(self._names, told, strict=True):
             if other != mine:
                 raise Ended(f"party {name!r} heard other answers than this party; the model is dropped")
-        self._journal.part()
+        self._journal.leave()
 
 
 class SessionVault(JointVault):
@@ -216,8 +216,8 @@ class SessionVault(JointVault):
     def randomness(self) -> str:
         return RANDOMNESS
 
-    def _agreed(self, theta: Floats) -> Floats:
-        return self._session.agreed(theta)
+    def _agreed_point(self, theta: Floats) -> Floats:
+        return self._session.agreed_point(theta)
 
     def _noisy_sum(self, parts: Callable[[], list[Integers]], law: Law) -> Integers:
         return self._session.noisy_sum(parts, law)

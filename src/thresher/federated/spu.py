@@ -64,7 +64,7 @@ class SPUAggregation:
             raise ValueError(f"timeout={timeout!r} must be a positive number of seconds")
         self._parties, self._servers = parties, SERVERS[protocol]
         self._sent: int | None = 0
-        interpreter = _chosen(python)
+        interpreter = _interpreter_for(python)
         command = [interpreter, "-I", str(WORKER)]  # -I: this folder's spu.py must not pass for SPU
         try:
             self._processes = Processes([command] * self._servers, timeout)
@@ -123,7 +123,7 @@ def additive_shares(secret: Integers, holders: int) -> list[Integers]:
     return [*random, last]
 
 
-def _chosen(python: str | None) -> str:
+def _interpreter_for(python: str | None) -> str:
     interpreter = python or os.environ.get(VARIABLE)
     if not interpreter:
         raise ValueError(f"python={python!r}, and {VARIABLE} is not set: SPU needs an environment of its own:{REMEDY}")

@@ -18,7 +18,7 @@ from thresher.federated.estimators import (
     FederatedSparseClassifier,
     FederatedSparseRegressor,
     joint_plan,
-    with_rounds,
+    set_rounds,
 )
 from thresher.federated.plans import bounds_note, fingerprint
 from thresher.privacy.budget import is_whole
@@ -132,7 +132,7 @@ class JointTask:
         model = door(**settings, aggregation="mpyc")
         if self.rounds is None:
             return model
-        return with_rounds(model, self.rounds, self.settings.get("penalty") or None)
+        return set_rounds(model, self.rounds, self.settings.get("penalty") or None)
 
     @cached_property
     def plan(self) -> Plan:

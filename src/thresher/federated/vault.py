@@ -136,7 +136,7 @@ class JointVault(FederatedVault):
         clip = float(clip)
         law = self._law(release)
         self._charge("gradient", release, clip, theta)
-        theta = self._agreed(theta)
+        theta = self._agreed_point(theta)
         return self._joint(
             lambda party, grid: party.gradient_part(theta, release, clip, self._weight(party), grid),
             law, release, clip, self._gradient_sensitivity(release, clip),
@@ -203,7 +203,7 @@ class JointVault(FederatedVault):
             raise FloatingPointError(f"grid step {grid!r}: the bounds are too extreme; nothing is answered")
         return grid
 
-    def _agreed(self, theta: Floats) -> Floats:
+    def _agreed_point(self, theta: Floats) -> Floats:
         """The point that all parties compute at."""
         return theta
 
@@ -244,19 +244,19 @@ class SeparateVault(FederatedVault):
     def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
         """sum_j (n_j / n) (mean gradient of party j + its noise)."""
         self._charge("gradient", release, float(clip), theta)
-        return self._added_up(lambda party: party.gradient(theta, release, clip))
+        return self._weighted_sum(lambda party: party.gradient(theta, release, clip))
 
     def minimiser(self, release: Release, clip: float, ridge: float) -> Floats:
         """sum_j (n_j / n) (minimiser of party j + its noise)."""
         self._charge("minimiser", release, float(clip), self.problem.origin())
-        return self._added_up(lambda party: party.minimiser(release, clip, ridge))
+        return self._weighted_sum(lambda party: party.minimiser(release, clip, ridge))
 
     def perturbed_minimiser(self, support: Indices, release: Release, clip: float, ridge: float) -> Floats:
         """sum_j (n_j / n) (minimiser of party j's perturbed objective)."""
         self._charge("perturbed minimiser", release, float(clip), self.problem.origin())
-        return self._added_up(lambda party: party.perturbed_minimiser(support, release, clip, ridge))
+        return self._weighted_sum(lambda party: party.perturbed_minimiser(support, release, clip, ridge))
 
-    def _added_up(self, answer: Callable[[Party], Floats]) -> Floats:
+    def _weighted_sum(self, answer: Callable[[Party], Floats]) -> Floats:
         """The answers, each with its party's weight. On record is the largest party's, the least noisy one."""
         total = np.zeros(self.problem.dimension)
         for party in self._parties:

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypedDict
 
 from thresher.ledger.chain import START, Key
 from thresher.ledger.errors import LedgerError
-from thresher.ledger.fingerprint import Sketch, alike
+from thresher.ledger.fingerprint import Sketch, are_alike
 from thresher.privacy.accounting import Cost, Filter
 from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
 from thresher.privacy.releases import release_from_dict
@@ -304,7 +304,7 @@ class Book:
     def check_rows(self, dataset: str, sketch: Sketch) -> None:
         """Raise if these rows have been spent on under another name."""
         for name, sketches in self._sketches.items():
-            if name != dataset and any(alike(sketch, known) for known in sketches):
+            if name != dataset and any(are_alike(sketch, known) for known in sketches):
                 raise LedgerError(
                     f"dataset={dataset!r}: half of these rows or more have been spent on as {name!r}, and what they "
                     f"lose adds up; use dataset={name!r}"

@@ -27,7 +27,15 @@ from thresher.privacy.certificate import Certificate
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import Unsettled
 
-__all__ = ["Ledger", "LedgerCheck", "Reservation", "ledger_at", "reserved", "stays_counted", "without_password"]
+__all__ = [
+    "Ledger",
+    "LedgerCheck",
+    "Reservation",
+    "cost_told_if_memory_fails",
+    "ledger_at",
+    "reservation_for",
+    "without_password",
+]
 
 UNITS = ("row", "person")
 
@@ -397,7 +405,7 @@ class Reservation:
         return told
 
 
-def reserved(
+def reservation_for(
     ledger: Ledger | str | Path | None, dataset: str | None, plan: Plan, rows: Matrix,
     begun: dict[str, str] | None = None,
 ) -> Reservation | None:  # fmt: skip
@@ -413,7 +421,7 @@ def reserved(
 
 
 @contextmanager
-def stays_counted(paid: Reservation | None, plan: Plan) -> Iterator[None]:
+def cost_told_if_memory_fails(paid: Reservation | None, plan: Plan) -> Iterator[None]:
     """A fit that was paid for: if there is no memory for it, the error says what stays spent."""
     try:
         yield

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.ledger.chain import LENGTH, Key
-from thresher.ledger.fingerprint import ODD, mixed
+from thresher.ledger.fingerprint import ODD, scrambled
 from thresher.privacy.accounting import Cost
 from thresher.privacy.arrays import Matrix, Values
 from thresher.privacy.plan import Plan
@@ -130,13 +130,13 @@ class FitMemory:
 
     def _sketch(self, X: Matrix) -> RowSketch:
         """A row is hashed by one product with random weights: hashing every entry would take as long as a fit."""
-        words = mixed(np.arange(X.shape[1], dtype=np.uint64) * ODD[0] + np.uint64(self._key.number))
+        words = scrambled(np.arange(X.shape[1], dtype=np.uint64) * ODD[0] + np.uint64(self._key.number))
         weights = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 - 0.5
         products = _products(X, weights)
-        hashes = mixed((products.view(np.uint64) + np.uint64(2 ** (DIGITS - 1))) >> np.uint64(DIGITS))
+        hashes = scrambled((products.view(np.uint64) + np.uint64(2 ** (DIGITS - 1))) >> np.uint64(DIGITS))
         names, counts = np.unique(hashes, return_counts=True)
         kept = dict(zip(names[:KEPT].tolist(), counts[:KEPT].tolist(), strict=True))
-        return RowSketch(kept, 0.0 if _are_drawn_again(X, hashes, names) else _chance(counts))
+        return RowSketch(kept, 0.0 if _is_bootstrap_sample(X, hashes, names) else _chance(counts))
 
 
 MEMORY = FitMemory()
@@ -152,7 +152,7 @@ def note_of_repeats(X: Matrix, plan: Plan, counted: bool = False) -> tuple[str, 
     fits, news = MEMORY.add(X, plan, counted)
     if len(fits) == 1:
         return ()
-    told = f"{len(fits)} fits of this process share many of their rows, and cost {_together(fits)} together"
+    told = f"{len(fits)} fits of this process share many of their rows, and cost {_total_cost(fits)} together"
     if news:
         warnings.warn(
             f"fit: these rows, or many of them, were fitted before. {told}, which the certificate of a single fit does "
@@ -163,7 +163,7 @@ def note_of_repeats(X: Matrix, plan: Plan, counted: bool = False) -> tuple[str, 
     return (f"{told}; what other processes fitted is not known here, a ledger counts it",)
 
 
-def _together(fits: list[RememberedFit]) -> str:
+def _total_cost(fits: list[RememberedFit]) -> str:
     """The costs of all, added up and converted once; random batches would take long, so that their epsilons are."""
     delta = math.fsum(fit.plan.budget.delta for fit in fits)
     costs = {fit.plan.releases: fit.cost for fit in fits}
@@ -192,7 +192,7 @@ def _chance(counts: NDArray[np.intp]) -> float:
     return 2 * float(np.mean(counts > 1)) if len(counts) else 0.0
 
 
-def _are_drawn_again(X: Matrix, hashes: NDArray[np.uint64], names: NDArray[np.uint64]) -> bool:
+def _is_bootstrap_sample(X: Matrix, hashes: NDArray[np.uint64], names: NDArray[np.uint64]) -> bool:
     """Whether rows occur more than once since they are a bootstrap sample: n draws out of n rows, which are about
     n (1 - 1/e) different ones. Those have numbers of their own, where rows of few values are equal by chance."""
     rows = len(hashes)

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from thresher.ledger.addresses import SCHEMES, Address, is_misspelt, shown
+from thresher.ledger.addresses import SCHEMES, Address, is_misspelt, masked_address
 from thresher.ledger.errors import LedgerError, LedgerUnreachableError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def store_of(url: str | Path) -> Store:
     if found and scheme in SCHEMES:
         return PostgresStore(Address.of(rest))
     raise LedgerError(
-        f"ledger={shown(text)!r} must be the path of a file, 'sqlite:///budget.db' or "
+        f"ledger={masked_address(text)!r} must be the path of a file, 'sqlite:///budget.db' or "
         "'postgresql://user@host/database'; a ledger in memory would be forgotten"
     )
 

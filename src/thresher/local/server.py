@@ -195,11 +195,11 @@ class Server:
         """Run the algorithm as far as the answers go: to the next question, or to the end."""
         try:
             self._theta, self._answers = self._survey.run(self._algorithm)
-        except _Pending as pending:
+        except _OpenRound as pending:
             self._theta = pending.theta
 
 
-class _Pending(Exception):  # noqa: N818  (not an error)
+class _OpenRound(Exception):  # noqa: N818  (not an error)
     """The algorithm asks what nobody has answered yet."""
 
     def __init__(self, theta: Floats) -> None:
@@ -215,7 +215,7 @@ class _Survey(Protocol):
     def close(self) -> None: ...
 
     def run(self, algorithm: LocalAlgorithm) -> tuple[Floats, tuple[Answer, ...]]:
-        """The model and how it was answered, or ``_Pending``."""
+        """The model and how it was answered, or ``_OpenRound``."""
         ...
 
 
@@ -262,7 +262,7 @@ class _Labels:
 
     def run(self, algorithm: LocalAlgorithm) -> tuple[Floats, tuple[Answer, ...]]:
         if not self._closed:
-            raise _Pending(np.zeros(0))
+            raise _OpenRound(np.zeros(0))
         (rows,) = np.nonzero(self._heard)
         plan = _with_people(self._plan, len(rows))
         reports = format_of(self._task).reports(self._units[rows])
@@ -288,7 +288,7 @@ class _Replay(LocalVault):
     def _reports(self, reporter: Reporter, theta: Floats) -> Iterable[tuple[int, Reports]]:
         heard = next(self._left, None)
         if heard is None:
-            raise _Pending(theta)
+            raise _OpenRound(theta)
         people, total = heard
         return [(people, format_of(self._task).reports(total[None]))]
 

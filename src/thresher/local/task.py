@@ -17,17 +17,17 @@ from typing import Self
 import numpy as np
 
 from thresher.algorithms import LDPIHT, LOCAL
-from thresher.local.strict import (
+from thresher.local.json_fields import (
     Reader,
     any_number,
     canonical,
     flag,
     list_of,
-    maybe,
     name_of,
     number,
     one_of,
-    parsed,
+    optional,
+    parsed_object,
     short,
     whole,
 )
@@ -210,15 +210,16 @@ class SurveyTask:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The task that ``text`` states, or a ValueError that names the field which is wrong."""
-        return cls(**parsed(text, TASK_FORMAT, _TASK_FIELDS))
+        return cls(**parsed_object(text, TASK_FORMAT, _TASK_FIELDS))
 
     def describe(self) -> str:
         """What will be sent, and what that costs, in one paragraph."""
         chance = f", but for a chance of delta = {self.delta:.3g}" if self.delta > 0 else ""
         return (
             f"You are asked for one report, ever, in the survey {self.survey!r} of about {self.people} people. It fits "
-            f"a model with at most {self.sparsity} of {self.features} coefficients ({self.algorithm}). {_kept(self)} "
-            f"What leaves your device is {_sent(self)}. Privacy: epsilon = {self.epsilon:.4g}, so that nothing "
+            f"a model with at most {self.sparsity} of {self.features} coefficients ({self.algorithm}). "
+            f"{_words_for_clipping(self)} What leaves your device is {_words_for_report(self)}. Privacy: "
+            f"epsilon = {self.epsilon:.4g}, so that nothing "
             f"you could send is more than e^epsilon = {math.exp(self.epsilon):.3g} times as likely as it would be if "
             f"you were anybody else{chance}. Protected is {TRUST[self.trust]['protected']}. You must trust "
             f"{TRUST[self.trust]['must be trusted']}."
@@ -284,13 +285,13 @@ class SurveyQuestion:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The question that ``text`` asks, or a ValueError that names the field which is wrong."""
-        return cls(**parsed(text, QUESTION_FORMAT, _QUESTION_FIELDS))
+        return cls(**parsed_object(text, QUESTION_FORMAT, _QUESTION_FIELDS))
 
 
 # -- words --------------------------------------------------------------------------------------------------------
 
 
-def _kept(task: SurveyTask) -> str:
+def _words_for_clipping(task: SurveyTask) -> str:
     within = (
         "" if task.target_bound is None else f" to the range from {task.target_bound[0]:g} to {task.target_bound[1]:g}"
     )
@@ -299,7 +300,7 @@ def _kept(task: SurveyTask) -> str:
     return f"Your label is clipped{within}." if within else f"Your label is one of {len(task.classes or ())} classes."
 
 
-def _sent(task: SurveyTask) -> str:
+def _words_for_report(task: SurveyTask) -> str:
     release = task.release
     if isinstance(release, SphereReport):
         return f"a random direction in {release.dimension} dimensions that only leans towards your part of the gradient"
@@ -410,16 +411,16 @@ _TASK_FIELDS: Mapping[str, Reader[object]] = {
     "sparsity": whole(1, MOST_FEATURES),
     "loss": one_of(LOSSES),
     "measurement": one_of(MEASUREMENTS),
-    "feature_bound": maybe(_feature_bound),
-    "row_bound": maybe(any_number),
-    "target_bound": maybe(list_of(any_number, 2, 2)),
+    "feature_bound": optional(_feature_bound),
+    "row_bound": optional(any_number),
+    "target_bound": optional(list_of(any_number, 2, 2)),
     "intercept": flag,
-    "classes": maybe(_labels),
+    "classes": optional(_labels),
     "epsilon": number(1e-6, MOST_EPSILON),
     "delta": number(0.0, MOST_DELTA),
     "release": _release,
     "rounds": whole(1, MOST_ROUNDS),
-    "clip": maybe(number(SMALLEST, LARGEST)),
+    "clip": optional(number(SMALLEST, LARGEST)),
 }
 
 _QUESTION_FIELDS: Mapping[str, Reader[object]] = {

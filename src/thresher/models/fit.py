@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from thresher.algorithms import REGISTRY
 from thresher.algorithms.outlook import noise_over_largest_signal
-from thresher.ledger import Ledger, Reservation, reserved, stays_counted
+from thresher.ledger import Ledger, Reservation, cost_told_if_memory_fails, reservation_for
 from thresher.ledger.repeats import note_of_repeats
 from thresher.privacy import logs
 from thresher.privacy.budget import Budget
@@ -89,12 +89,12 @@ class Fit:
         begun: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
         """Reserve the plan's cost where there is a ledger; one that was ``begun`` goes on with its reservation."""
-        self.paid = reserved(ledger, dataset, self.plan, rows, begun)
+        self.paid = reservation_for(ledger, dataset, self.plan, rows, begun)
 
     @contextmanager
     def counted(self) -> Iterator[None]:
         """If memory runs out within it, the error says what stays spent."""
-        with stays_counted(self.paid, self.plan):
+        with cost_told_if_memory_fails(self.paid, self.plan):
             yield
 
     def remember(self, rows: Any) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import default_collate
 
-__all__ = ["ArrayExamples", "DatasetExamples", "Examples", "examples_of", "placed"]
+__all__ = ["ArrayExamples", "DatasetExamples", "Examples", "examples_of", "moved_beside"]
 
 Indices = NDArray[np.int64]
 
@@ -70,7 +70,7 @@ def examples_of(X: Arrays | MapDataset, y: Arrays | None) -> Examples:
     return examples
 
 
-def placed(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+def moved_beside(values: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """The same where ``like`` is and, if it is no whole number or class, in its precision."""
     return values.to(like.device, like.dtype if values.is_floating_point() else values.dtype)
 

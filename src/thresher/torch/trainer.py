@@ -22,8 +22,8 @@ from thresher.privacy.model_hash import model_hash
 from thresher.privacy.plan import Plan
 from thresher.torch.checkpoint import Checkpoint, TrainingState, facts_of
 from thresher.torch.defaults import RoundAlgorithm, trainable_algorithm, with_neural_defaults
-from thresher.torch.examples import Arrays, Examples, MapDataset, examples_of, placed
-from thresher.torch.gradients import Loss, flat, set_flat, trainable
+from thresher.torch.examples import Arrays, Examples, MapDataset, examples_of, moved_beside
+from thresher.torch.gradients import Loss, flattened, set_parameters, trainable_parameters
 from thresher.torch.probe import check_parameters, per_example_gradients
 from thresher.torch.problem import ModuleProblem
 from thresher.torch.vault import ModuleVault
@@ -118,7 +118,7 @@ class PrivateTrainer:
 
     def _design(self, n: int) -> Design:
         check_parameters(self.module)
-        problem = ModuleProblem(n, flat(trainable(self.module)))
+        problem = ModuleProblem(n, flattened(trainable_parameters(self.module)))
         return Design(problem, with_neural_defaults(self.optimizer, n, self.budget), self.budget)
 
     @discreet
@@ -131,8 +131,10 @@ class PrivateTrainer:
         plan = design.plan()
         module = copy.deepcopy(self.module)  # what a training does to buffers stays with the copy
         inputs, targets = examples.take(np.arange(1))
-        like = trainable(module)[0]
-        gradients = per_example_gradients(module, self.loss, (placed(inputs[0], like), placed(targets[0], like)))
+        like = trainable_parameters(module)[0]
+        gradients = per_example_gradients(
+            module, self.loss, (moved_beside(inputs[0], like), moved_beside(targets[0], like))
+        )
         fit = Fit(plan, self.verbose)
         for name in ("certificate_", "plan_", "algorithm_"):  # an interrupted fit leaves none
             self.__dict__.pop(name, None)
@@ -201,11 +203,11 @@ class _ModuleKeeper:
     """A module that gets the parameters that were found; until all is settled, it can have its old ones again."""
 
     def __init__(self, module: nn.Module) -> None:
-        self._module, self._before = module, flat(trainable(module))
+        self._module, self._before = module, flattened(trainable_parameters(module))
 
     def keep(self, outcome: Outcome) -> str:
-        set_flat(trainable(self._module), outcome.found)
+        set_parameters(trainable_parameters(self._module), outcome.found)
         return model_hash(parameter_arrays(self._module))
 
     def forget(self) -> None:
-        set_flat(trainable(self._module), self._before)
+        set_parameters(trainable_parameters(self._module), self._before)

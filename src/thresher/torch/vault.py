@@ -13,8 +13,8 @@ from thresher.privacy.arrays import Floats
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import Release, SampledRelease
 from thresher.privacy.sensitivity import momentum_clip
-from thresher.torch.examples import Examples, placed
-from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_flat, trainable
+from thresher.torch.examples import Examples, moved_beside
+from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_parameters, trainable_parameters
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, nobody
 
@@ -59,7 +59,7 @@ class ModuleVault(Vault):
     >>> from thresher.torch.gradients import ByLayers, flat, trainable
     >>> from thresher.vaults.randomness import NoiseSource
     >>> X, y, module = torch.rand(50, 3), torch.rand(50, 1), torch.nn.Linear(3, 1)
-    >>> problem = ModuleProblem(50, flat(trainable(module)))
+    >>> problem = ModuleProblem(50, flattened(trainable_parameters(module)))
     >>> plan = DPSGD(passes=2, batch=10, clip=1.0, step=0.1).plan(problem, Budget(3, 1e-4))
     >>> gradients = ByLayers(module, torch.nn.functional.mse_loss)
     >>> with ModuleVault(examples_of(X, y), module, gradients, plan, NoiseSource()) as vault:
@@ -79,7 +79,7 @@ class ModuleVault(Vault):
     ) -> None:
         super().__init__(plan, noise, watch)
         self._examples: Examples | None = examples
-        self._parameters, self._gradients = trainable(module), gradients
+        self._parameters, self._gradients = trainable_parameters(module), gradients
         self._virtual_batch = virtual_batch or max(1, min(MOST, MEMORY // plan.problem.d))
         self._lost = 0
 
@@ -184,7 +184,7 @@ class ModuleVault(Vault):
         assert self._examples is not None  # noqa: S101
         try:
             inputs, targets = self._examples.take(rows)
-            return parts(placed(inputs, like), placed(targets, like))
+            return parts(moved_beside(inputs, like), moved_beside(targets, like))
         except Exception as error:
             raise RuntimeError(
                 f"module and loss, or the Dataset, fail on an example ({type(error).__name__}); what it says may quote "
@@ -193,5 +193,5 @@ class ModuleVault(Vault):
 
     def _at(self, theta: Floats, inputs: Tensor, targets: Tensor) -> list[Tensor]:
         """Per-example gradients at ``theta``."""
-        set_flat(self._parameters, theta)
+        set_parameters(self._parameters, theta)
         return self._gradients(inputs, targets)

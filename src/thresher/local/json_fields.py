@@ -17,10 +17,10 @@ __all__ = [
     "canonical",
     "flag",
     "list_of",
-    "maybe",
     "number",
     "one_of",
-    "parsed",
+    "optional",
+    "parsed_object",
     "short",
     "whole",
 ]
@@ -73,7 +73,7 @@ def list_of(read_one: Reader[T], least: int, most: int) -> Reader[tuple[T, ...]]
     return read
 
 
-def maybe(read: Reader[T]) -> Reader[T | None]:
+def optional(read: Reader[T]) -> Reader[T | None]:
     return lambda name, value: None if value is None else read(name, value)
 
 
@@ -99,7 +99,7 @@ def canonical(values: Mapping[str, object]) -> str:
     return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def parsed(text: str, form: str, names: Iterable[str]) -> dict[str, Any]:
+def parsed_object(text: str, form: str, names: Iterable[str]) -> dict[str, Any]:
     """The fields of a JSON object that has exactly these, and this format, none of them twice."""
     if not isinstance(text, str) or len(text) > MOST_TEXT:
         raise ValueError(f"text must be JSON of at most {MOST_TEXT} characters")
