@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal, Self, get_args
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 import numpy as np
 
@@ -22,19 +22,15 @@ from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protoc
 from thresher.federated.vault import DataSets, FederatedVault, GatheredVault, parties_of
 from thresher.models.estimator import checked_rows
 from thresher.models.fit import Design
-from thresher.models.linear import (
-    ClassifierModel,
-    ClassLabels,
-    FeatureBound,
-    LinearModel,
-    RegressorModel,
-    Target,
-    class_membership,
-)
+from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target, class_membership
+from thresher.models.options import AdjacencyName
 from thresher.privacy.arrays import Floats, Matrix, Values
 from thresher.privacy.plan import Plan
 from thresher.vaults.penalties import Penalty
 from thresher.vaults.randomness import NoiseSource
+
+if TYPE_CHECKING:
+    from thresher.models.options import Bound, Labels, Seed
 
 __all__ = [
     "FederatedDenseClassifier",
@@ -264,14 +260,14 @@ class FederatedSparseRegressor(_FederatedRegressor):
         *,
         epsilon: float = 1.0,
         delta: float | None = None,
-        feature_bound: FeatureBound = None,
+        feature_bound: Bound = None,
         row_bound: float | None = None,
         target_bound: Target = None,
         algorithm: str | Algorithm = "dp-ight",
         aggregation: Backend = "reference",
-        adjacency: str = "replace-one",
+        adjacency: AdjacencyName = "replace-one",
         fit_intercept: bool = True,
-        random_state: int | None = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.sparsity = sparsity
@@ -349,14 +345,14 @@ class FederatedSparseClassifier(_FederatedClassifier):
         *,
         epsilon: float = 1.0,
         delta: float | None = None,
-        feature_bound: FeatureBound = None,
+        feature_bound: Bound = None,
         row_bound: float | None = None,
-        classes: ClassLabels = None,
+        classes: Labels = None,
         algorithm: str | Algorithm = "dp-ight",
         aggregation: Backend = "reference",
-        adjacency: str = "replace-one",
+        adjacency: AdjacencyName = "replace-one",
         fit_intercept: bool = True,
-        random_state: int | None = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.sparsity = sparsity
@@ -447,13 +443,13 @@ class FederatedDenseClassifier(_Dense, _FederatedClassifier):
         *,
         algorithm: str | Algorithm = "mpc-grad-p",
         aggregation: Backend = "reference",
-        feature_bound: FeatureBound = None,
+        feature_bound: Bound = None,
         row_bound: float | None = None,
         penalty: float = 0.0,
-        classes: ClassLabels = None,
-        adjacency: str = "replace-one",
+        classes: Labels = None,
+        adjacency: AdjacencyName = "replace-one",
         fit_intercept: bool = True,
-        random_state: int | None = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
@@ -535,13 +531,13 @@ class FederatedDenseRegressor(_Dense, _FederatedRegressor):
         *,
         algorithm: str | Algorithm = "mpc-grad-p",
         aggregation: Backend = "reference",
-        feature_bound: FeatureBound = None,
+        feature_bound: Bound = None,
         row_bound: float | None = None,
         target_bound: Target = None,
         penalty: float = 0.0,
-        adjacency: str = "replace-one",
+        adjacency: AdjacencyName = "replace-one",
         fit_intercept: bool = True,
-        random_state: int | None = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon

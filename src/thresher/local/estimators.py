@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scipy import sparse
 from sklearn.base import clone
@@ -17,12 +17,15 @@ from sklearn.utils.extmath import row_norms
 from thresher.algorithms import LDPIHT, LocalAlgorithm, resolve_local
 from thresher.data.tables import reject_text
 from thresher.models.estimator import checked_rows
-from thresher.models.linear import ClassifierModel, ClassLabels, FeatureBound, LinearModel, RegressorModel, Target
+from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
 from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.plan import Plan
 from thresher.vaults import LabelVault, SimulatedVault
 from thresher.vaults.losses import Loss, measurement_of
+
+if TYPE_CHECKING:
+    from thresher.models.options import Bound, Labels, Seed
 
 __all__ = ["LocalSparseClassifier", "LocalSparseRegressor", "features_are_public", "plan_for_public_rows"]
 
@@ -151,12 +154,12 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
         *,
         algorithm: str | LocalAlgorithm = "ldp-iht",
         delta: float = 0.0,
-        feature_bound: FeatureBound = None,
+        feature_bound: Bound = None,
         row_bound: float | None = None,
         target_bound: Target = None,
         measurement: str | Measurement = "linear",
         fit_intercept: bool = True,
-        random_state: int | None = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.sparsity = sparsity
@@ -238,11 +241,11 @@ class LocalSparseClassifier(_LocalModel, ClassifierModel):
         epsilon: float = 1.0,
         *,
         algorithm: str | LocalAlgorithm = "ldp-iht",
-        feature_bound: FeatureBound = None,
+        feature_bound: Bound = None,
         row_bound: float | None = None,
-        classes: ClassLabels = None,
+        classes: Labels = None,
         fit_intercept: bool = True,
-        random_state: int | None = None,
+        random_state: Seed = None,
         verbose: int = 0,
     ) -> None:
         self.sparsity = sparsity

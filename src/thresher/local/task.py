@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from thresher.local.json_fields import (
     short,
     whole,
 )
-from thresher.models.linear import ClassLabels
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import LARGEST, SMALLEST, Bounds
 from thresher.privacy.plan import Plan
@@ -50,6 +49,9 @@ from thresher.vaults.losses import LOSSES, MEASUREMENTS, is_own, loss_named
 from thresher.vaults.people import Unrandomised, label_randomiser, vector_randomiser
 from thresher.vaults.problem import LinearProblem, linear_problem
 from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Sphere
+
+if TYPE_CHECKING:
+    from thresher.models.options import Labels
 
 __all__ = ["SurveyQuestion", "SurveyTask"]
 
@@ -148,7 +150,7 @@ class SurveyTask:
         _check_price(self)
 
     @classmethod
-    def from_plan(cls, plan: Plan, survey: str, classes: ClassLabels = None) -> Self:
+    def from_plan(cls, plan: Plan, survey: str, classes: Labels = None) -> Self:
         """The task of a plan of the local model; ``classes`` are the labels of a classification, as numbered."""
         problem = linear_problem(plan)
         bounds = problem.bounds
