@@ -56,7 +56,7 @@ class ModuleVault(Vault):
     >>> from thresher.algorithms import DPSGD
     >>> from thresher.torch import ModuleProblem, ModuleVault
     >>> from thresher.torch.examples import examples_of
-    >>> from thresher.torch.gradients import ByLayers, flat, trainable
+    >>> from thresher.torch.gradients import ByLayers, flattened, trainable_parameters
     >>> from thresher.vaults.randomness import NoiseSource
     >>> X, y, module = torch.rand(50, 3), torch.rand(50, 1), torch.nn.Linear(3, 1)
     >>> problem = ModuleProblem(50, flattened(trainable_parameters(module)))
