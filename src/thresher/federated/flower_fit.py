@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresher.federated.aggregation import Law
-from thresher.federated.estimators import FederatedModel
 from thresher.federated.flower import PATIENCE, FlowerAggregation, FlowerMember, client_app, server_app
+from thresher.federated.model import FederatedModel
 from thresher.federated.rounds import Load, RoundQuestion, answer
 from thresher.federated.study import FederatedStudy
 from thresher.federated.vault import JointVault

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from thresher.federated.estimators import checked_party
 from thresher.federated.journal import Journal, price
+from thresher.federated.model import checked_party
 from thresher.federated.study import FederatedStudy
 from thresher.federated.vault import JointVault, Party
 from thresher.privacy.arrays import Floats, Integers, Matrix, Values

@@ -13,8 +13,8 @@ import numpy as np
 from thresher.data.concealment import discreet
 from thresher.data.tables import labels, read_table
 from thresher.federated.aggregation import Aborted
-from thresher.federated.estimators import FederatedModel, checked_party
 from thresher.federated.journal import Journal, price
+from thresher.federated.model import FederatedModel, checked_party
 from thresher.federated.session import SecureComputation, Session, SessionVault
 from thresher.federated.task import JointTask
 from thresher.federated.vault import Party

@@ -11,8 +11,8 @@ from typing import cast
 import numpy as np
 from sklearn.base import clone
 
-from thresher.federated.estimators import FederatedModel, joint_plan
 from thresher.federated.group import Group
+from thresher.federated.model import FederatedModel, joint_plan
 from thresher.federated.plans import bounds_note, fingerprint
 from thresher.models.linear import ClassifierModel
 from thresher.privacy.plan import Plan

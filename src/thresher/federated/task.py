@@ -14,12 +14,10 @@ from thresher.federated.endpoints import FEWEST, MOST, check_names
 from thresher.federated.estimators import (
     FederatedDenseClassifier,
     FederatedDenseRegressor,
-    FederatedModel,
     FederatedSparseClassifier,
     FederatedSparseRegressor,
-    joint_plan,
-    set_rounds,
 )
+from thresher.federated.model import FederatedModel, joint_plan, set_rounds
 from thresher.federated.plans import bounds_note, fingerprint
 from thresher.privacy.budget import is_whole
 from thresher.privacy.plan import Plan

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,6 +33,20 @@ __all__ = ["LocalSparseClassifier", "LocalSparseRegressor", "features_are_public
 
 Measurement = tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]
 """An increasing function of the margin, and its derivative."""
+
+
+@dataclass(eq=False, repr=False)
+class LocalOptions:
+    """What users choose of a fit in the local model."""
+
+    sparsity: int = 10
+    epsilon: float = 1.0
+    algorithm: str | LocalAlgorithm = field(default="ldp-iht", kw_only=True)
+    feature_bound: Bound = field(default=None, kw_only=True)
+    row_bound: float | None = field(default=None, kw_only=True)
+    fit_intercept: bool = field(default=True, kw_only=True)
+    random_state: Seed = field(default=None, kw_only=True)
+    verbose: int = field(default=0, kw_only=True)
 
 
 class _LocalModel(LinearModel):
@@ -99,7 +114,8 @@ def plan_for_public_rows(model: _LocalModel, X: Matrix) -> tuple[Matrix, Plan]:
     return rows, planned.plan(*rows.shape)
 
 
-class LocalSparseRegressor(_LocalModel, RegressorModel):
+@dataclass(eq=False, repr=False)
+class LocalSparseRegressor(LocalOptions, _LocalModel, RegressorModel):
     """Sparse regression where each person randomises their own record, or label, and nobody collects the true ones.
 
     Parameters
@@ -147,32 +163,9 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
     array([0])
     """
 
-    def __init__(
-        self,
-        sparsity: int = 10,
-        epsilon: float = 1.0,
-        *,
-        algorithm: str | LocalAlgorithm = "ldp-iht",
-        delta: float = 0.0,
-        feature_bound: Bound = None,
-        row_bound: float | None = None,
-        target_bound: Target = None,
-        measurement: str | Measurement = "linear",
-        fit_intercept: bool = True,
-        random_state: Seed = None,
-        verbose: int = 0,
-    ) -> None:
-        self.sparsity = sparsity
-        self.epsilon = epsilon
-        self.algorithm = algorithm
-        self.delta = delta
-        self.feature_bound = feature_bound
-        self.row_bound = row_bound
-        self.target_bound = target_bound
-        self.measurement = measurement
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.verbose = verbose
+    delta: float = field(default=0.0, kw_only=True)
+    target_bound: Target = field(default=None, kw_only=True)
+    measurement: str | Measurement = field(default="linear", kw_only=True)
 
     def save(self, path: str | Path) -> None:
         """Write the model and its certificate as plain JSON."""
@@ -187,7 +180,8 @@ class LocalSparseRegressor(_LocalModel, RegressorModel):
         return super()._loss_of(outputs) if self.measurement == "linear" else measurement_of(self.measurement)
 
 
-class LocalSparseClassifier(_LocalModel, ClassifierModel):
+@dataclass(eq=False, repr=False)
+class LocalSparseClassifier(LocalOptions, _LocalModel, ClassifierModel):
     """Sparse logistic regression where each person randomises their own record, or class label.
 
     More than two classes need public features (``algorithm="label-ldp-iht"``).
@@ -235,25 +229,4 @@ class LocalSparseClassifier(_LocalModel, ClassifierModel):
 
     delta = 0.0  # every report of a class is pure
 
-    def __init__(
-        self,
-        sparsity: int = 10,
-        epsilon: float = 1.0,
-        *,
-        algorithm: str | LocalAlgorithm = "ldp-iht",
-        feature_bound: Bound = None,
-        row_bound: float | None = None,
-        classes: Labels = None,
-        fit_intercept: bool = True,
-        random_state: Seed = None,
-        verbose: int = 0,
-    ) -> None:
-        self.sparsity = sparsity
-        self.epsilon = epsilon
-        self.algorithm = algorithm
-        self.feature_bound = feature_bound
-        self.row_bound = row_bound
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.verbose = verbose
+    classes: Labels = field(default=None, kw_only=True)
