@@ -239,7 +239,7 @@ def test_the_engine_has_no_pickle_left():
     code = "\n".join(
         [
             "import asyncio",
-            "from thresher.federated.mpyc_worker.table import SharingRuntime, engine",
+            "from thresher.federated.mpyc_worker.runtime import SharingRuntime, engine",
             "async def main():",
             "    SharingRuntime(0, 3, 16, None)",
             "    for name in ('loads', 'dumps'):",

@@ -17,7 +17,7 @@ from thresher import Budget, Certificate
 from thresher.algorithms import DPSGD, DPSRM, DPLSAdam
 from thresher.privacy.plan import Answer
 from thresher.torch import ModuleVault, PrivateTrainer
-from thresher.torch.checkpoint import Checkpoint, Standing, facts_of
+from thresher.torch.checkpoint import Checkpoint, TrainingState, facts_of
 from thresher.torch.gradients import flattened, trainable_parameters
 
 cross_entropy = torch.nn.functional.cross_entropy
@@ -161,7 +161,7 @@ def test_what_is_written_is_read(tmp_path):
     checkpoint = Checkpoint(tmp_path / "run.npz", facts_of(plan, {"input": [5]}))
     assert checkpoint.read(plan) is None
     answers = tuple(Answer(plan.releases[at], 0.1, 0.2, 0.3 + at) for at in (0, 1, 1, 1))
-    standing = Standing({"t": 4, "theta": np.arange(3.0), "reach": 0.5}, answers, charged=8)
+    standing = TrainingState({"t": 4, "theta": np.arange(3.0), "reach": 0.5}, answers, charged=8)
     checkpoint.write(standing, plan)
     found = checkpoint.read(plan)
     assert (found.answers, found.charged, found.lost) == (answers, 8, 4)

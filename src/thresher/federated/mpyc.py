@@ -25,8 +25,8 @@ import numpy as np
 
 from thresher.federated import mpyc_worker
 from thresher.federated.aggregation import LARGEST_UNIT, Aborted
+from thresher.federated.endpoints import TLS, check_endpoints, free_ports
 from thresher.federated.mpyc_worker import frames
-from thresher.federated.seats import TLS, check_seats, free_ports
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
@@ -78,7 +78,7 @@ class MPyCParty:
     ) -> None:
         if importlib.util.find_spec("mpyc") is None:
             raise ImportError("secure aggregation needs one more package (mpyc); run: pip install 'thresher[mpc]'")
-        check_seats(me, addresses, tls, names)
+        check_endpoints(me, addresses, tls, names)
         if not timeout > 0:
             raise ValueError(f"timeout={timeout!r} must be a positive number of seconds")
         self._me, self._parties, self._timeout, self._longest = me, len(addresses), timeout, longest
