@@ -22,7 +22,7 @@ from thresher.privacy.sensitivity import most_present, norm_error, round_off
 from thresher.vaults import CentralVault
 from thresher.vaults.central.minimisers import certified_search, check_ridge
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import LinearVault, nobody
 
 __all__ = ["DataSets", "FederatedVault", "GatheredVault", "JointVault", "Party", "SeparateVault", "parties_of"]
 
@@ -85,7 +85,7 @@ def parties_of(data: DataSets, y: Floats, plan: Plan, noise: NoiseSource, sizes:
     return [Party(X, targets, plans[n], noise) for X, targets, n in blocks]
 
 
-class FederatedVault(Vault):
+class FederatedVault(LinearVault):
     """Parties, of which each answers for its own rows, and their shares n_j / n of all rows."""
 
     def __init__(

@@ -13,12 +13,12 @@ from thresher.privacy.plan import Plan
 from thresher.privacy.releases import Release
 from thresher.vaults.people import Crowd, Reporter, refuse_hardened
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import LinearVault, nobody
 
 __all__ = ["LocalVault", "SimulatedVault"]
 
 
-class LocalVault(Vault):
+class LocalVault(LinearVault):
     """Each question goes to the next group of people, who report once in their lives; no row ever reaches the vault."""
 
     def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:

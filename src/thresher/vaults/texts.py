@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianCategories
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import LinearVault, nobody
 
 __all__ = ["TextVault"]
 
 
-class TextVault(Vault):
+class TextVault(LinearVault):
     """Columns of texts, one text or none ("") in a cell."""
 
     def __init__(

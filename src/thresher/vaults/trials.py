@@ -25,7 +25,7 @@ from thresher.vaults.engines import engine_for
 from thresher.vaults.problem import LinearProblem, linear_problem
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.scoring import Scoring
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import LinearVault, nobody
 
 __all__ = ["Candidate", "HeldOut", "Trial", "Trials"]
 
@@ -52,7 +52,7 @@ class Trial(NamedTuple):
     published: dict[str, Any]
 
 
-class HeldOut(Vault):
+class HeldOut(LinearVault):
     """Rows that nothing is fitted to; answers how well a model that was released does on them."""
 
     def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, owners: Indices | None = None) -> None:
@@ -87,7 +87,7 @@ class HeldOut(Vault):
         return float(noisy[0])
 
 
-class Trials(Vault):
+class Trials(LinearVault):
     """All rows of a search. Who is fitted and who is scored is drawn once, by lot."""
 
     of_people = True

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
 from thresher.privacy import logs
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import LARGEST, SMALLEST
+from thresher.privacy.facts import PublicCounts
 from thresher.privacy.plan import Answer, Meter, Plan
 from thresher.privacy.releases import Release
-from thresher.vaults.problem import LinearProblem
+from thresher.vaults.problem import LinearProblem, linear_problem
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["Vault", "nobody"]
+__all__ = ["LinearVault", "Vault", "nobody"]
 
 
 def nobody() -> None:
@@ -44,8 +45,9 @@ class Vault:
         return self._plan
 
     @property
-    def problem(self) -> LinearProblem:
-        return cast(LinearProblem, self._plan.problem)  # that of a module has what algorithms ask of it
+    def problem(self) -> PublicCounts:
+        """What the plan is about."""
+        return self._plan.problem
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -94,3 +96,11 @@ class Vault:
         if self._watch is not nobody:
             self._watch()
             logs.answered(release, self._meter.charged)
+
+
+class LinearVault(Vault):
+    """A vault that is asked about a linear model, or about columns of a table."""
+
+    @property
+    def problem(self) -> LinearProblem:
+        return linear_problem(self._plan)

@@ -18,7 +18,7 @@ from thresher.vaults.clipping import clip_rows, clip_targets, residual_limits
 from thresher.vaults.engines import Engine, engine_for
 from thresher.vaults.kernels.rows import sum_of_outputs
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import LinearVault, nobody
 
 __all__ = ["Rows", "clip_residuals", "margins_of"]
 
@@ -31,7 +31,7 @@ class Restricted(NamedTuple):
     norms: Floats  # of the rows, on these columns
 
 
-class Rows(Vault):
+class Rows(LinearVault):
     """Clipped rows and targets, the meter, the noise; questions are added by the classes that inherit from it.
 
     ``owners`` says whose each row is, where the unit of privacy is a person.
