@@ -33,7 +33,7 @@ def of(value, me):
     return value[me] if isinstance(value, tuple) else value
 
 
-def together(parties, call, *arguments):
+def call_all(parties, call, *arguments):
     """What each party gets from a call, or the error it raises."""
     outcomes = [None] * len(parties)
 
@@ -53,7 +53,7 @@ def together(parties, call, *arguments):
     return outcomes
 
 
-def gone(pid):
+def process_ends(pid):
     """Whether a process ends and is no zombie."""
 
     def ended():
@@ -80,7 +80,7 @@ def connected(address):
     return connection
 
 
-def knock(addresses, peer, claim=0):
+def connect_as(addresses, peer, claim=0):
     """A connection on which ``claim`` said hello to ``peer`` like the worker of one of three parties."""
     keys = bytes(16)  # a party shares one set of two with each other
     connection = connected(addresses[peer])
@@ -92,7 +92,7 @@ class FakeParty:
     """Party 0 of three as a pair of sockets."""
 
     def __init__(self, addresses):
-        self.sockets = [knock(addresses, peer) for peer in (1, 2)]
+        self.sockets = [connect_as(addresses, peer) for peer in (1, 2)]
 
     def send(self, label, payload):
         self.send_raw(MESSAGE.pack(label, len(payload)) + payload)
@@ -114,7 +114,7 @@ class FakeParty:
             connection.close()
 
 
-def windows(data):
+def words_in(data):
     """Every eight bytes in a row of ``data``, as little-endian words."""
     return {word for start in range(8) for (word,) in struct.iter_unpack("<Q", _whole(data[start:]))}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from federated.local_parties import addresses_of, connected, joined_parties, together
+from federated.local_parties import addresses_of, call_all, connected, joined_parties
 from thresher.federated.aggregation import Aborted
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
@@ -35,15 +35,15 @@ def outcomes_with(tls, names=NAMES, words="is not that of party"):
 
     def outcomes(patience):
         with joined_parties(tls=tls, names=names, timeout=patience) as table:
-            return together(table, "exchange", [b"0", b"1", b"2"])
+            return call_all(table, "exchange", [b"0", b"1", b"2"])
 
     return with_enough_patience(outcomes, lambda found: words in " ".join(map(str, found)))
 
 
 def test_a_sum_over_tls(files):
     with joined_parties(tls=files, names=NAMES) as table:
-        shares = together(table, "prepare", [PART] * 3, [LAW] * 3)
-        sums = together(table, "open", shares)
+        shares = call_all(table, "prepare", [PART] * 3, [LAW] * 3)
+        sums = call_all(table, "open", shares)
     np.testing.assert_array_equal(sums[0], sums[2])
     assert np.all(np.abs(sums[0] - 3 * PART) <= LAW.weights.sum())
 
@@ -74,7 +74,7 @@ def test_without_a_certificate_nobody_joins(files):
         joined_parties(0, addresses=addresses, timeout=10.0) as plain,
         joined_parties(1, 2, addresses=addresses, tls=files, names=NAMES, timeout=10.0) as table,
     ):
-        outcomes = together([*plain, *table], "exchange", [b""] * 3)
+        outcomes = call_all([*plain, *table], "exchange", [b""] * 3)
     assert all(isinstance(outcome, Aborted) for outcome in outcomes)
 
 
@@ -86,5 +86,5 @@ def test_strangers_at_the_door_disturb_nobody(files):
             connection.sendall(junk)
             connection.close()
         with joined_parties(0, addresses=addresses, tls=files, names=NAMES) as zero:
-            outcomes = together([*zero, *table], "exchange", [b"0", b"1", b"2"])
+            outcomes = call_all([*zero, *table], "exchange", [b"0", b"1", b"2"])
     assert outcomes == [[b"0", b"1", b"2"]] * 3
