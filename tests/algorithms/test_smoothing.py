@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thresher.algorithms import DPLSSGD, DPSGD, DPAdam, DPLSAdam
-from thresher.algorithms.smoothing import smoothed, spectral_means
+from thresher.algorithms.dp_lssgd import smoothed, spectral_means
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.vaults.losses import LOGISTIC

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from thresher import DenseClassifier
 from thresher.algorithms import DENSE, DPGD, DPLSSGD, DPSGD, DPSRM, LSSGD, RRPSGD, SGD, STORM, DPAdam, DPLSAdam
-from thresher.algorithms.smoothing import smoothed
+from thresher.algorithms.dp_lssgd import smoothed
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.releases import GaussianGradient, SampledGradient, SampledMomentum

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.audit.broken_joint import (
+from thresher.audit.broken import (
     AskedTwice,
     BarePart,
     KnownCoins,

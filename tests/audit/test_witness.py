@@ -30,8 +30,13 @@ from thresher.algorithms import (
 )
 from thresher.audit import Claim, Suspect, audit, game, pairs
 from thresher.audit.broken import (
+    AskedTwice,
+    BarePart,
     FreeSign,
+    KnownCoins,
     LowThreshold,
+    NoDither,
+    QuietCoins,
     QuietLabels,
     QuietNoise,
     QuietReports,
@@ -41,16 +46,9 @@ from thresher.audit.broken import (
     Twice,
     Unclipped,
     UnclippedLabels,
+    UnclippedParties,
     WholeBatch,
     WrongSign,
-)
-from thresher.audit.broken_joint import (
-    AskedTwice,
-    BarePart,
-    KnownCoins,
-    NoDither,
-    QuietCoins,
-    UnclippedParties,
 )
 from thresher.audit.catalogue import Jointly
 from thresher.audit.game import _hear_run

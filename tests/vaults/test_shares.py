@@ -32,7 +32,7 @@ from thresher.privacy.releases import (
 )
 from thresher.privacy.sensitivity import ROUND_OFF, gradient_sensitivity, most_present, norm_error, round_off
 from thresher.vaults import CentralVault
-from thresher.vaults.central.shares import Shares
+from thresher.vaults.central.rows import Shares
 from thresher.vaults.losses import SQUARED, loss_named
 from thresher.vaults.polytopes import L1Ball
 from thresher.vaults.problem import LinearProblem

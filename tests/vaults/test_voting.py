@@ -11,7 +11,7 @@ from thresher.privacy.budget import Budget, BudgetExceeded
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import ExactRelease, GumbelSelection, GumbelVotes
 from thresher.vaults import CentralVault
-from thresher.vaults.central.voting import ballot
+from thresher.vaults.central.choices import ballot
 from thresher.vaults.losses import loss_named
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource

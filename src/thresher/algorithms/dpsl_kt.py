@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from thresher.algorithms.defaults import check_loss, check_positive, check_rounds, residual_clip, typical_margin
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.projections import hard_threshold
 from thresher.algorithms.public_rows import PUBLIC_LAWS, public_features
 from thresher.data.sparse_structure import check_structure
 from thresher.privacy.accounting import zcdp_rho

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip, typical_margin
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, Budget
@@ -15,8 +15,7 @@ from thresher.privacy.plan import Calibration, Plan
 from thresher.privacy.releases import GumbelVertex, LaplaceVertex, Release
 from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
-from thresher.vaults.frank_wolfe import Walk
-from thresher.vaults.polytopes import L1Ball, Polytope, Simplex, is_measured_here
+from thresher.vaults.polytopes import L1Ball, Polytope, Simplex, Walk, is_measured_here
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["FrankWolfe", "default_radius", "steps"]

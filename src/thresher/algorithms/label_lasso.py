@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from thresher.algorithms.defaults import check_positive
-from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.algorithms.label_noise import check_calibration, label_plan
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Calibration, Plan

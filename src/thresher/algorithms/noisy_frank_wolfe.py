@@ -11,7 +11,7 @@ import numpy as np
 
 from thresher.algorithms.defaults import check_positive, check_rounds, gradient_clip, typical_margin
 from thresher.algorithms.frank_wolfe import default_radius, steps
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget

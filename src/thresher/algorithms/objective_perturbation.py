@@ -16,7 +16,7 @@ from thresher.privacy.plan import Plan
 from thresher.privacy.releases import PerturbedMinimiser
 from thresher.privacy.releases.central import TOLERANCE_FACTOR
 from thresher.vaults import CentralVault
-from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.central.minimisers import curvature_ratio
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["ObjectivePerturbation", "calibrated", "default_ridge"]

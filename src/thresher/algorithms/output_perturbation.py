@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.algorithms.defaults import check_loss, check_positive, gradient_clip, typical_margin
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianMinimiser, L2LaplaceMinimiser, Release

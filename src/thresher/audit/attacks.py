@@ -29,7 +29,7 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from thresher.audit.claims import Claim
+from thresher.audit.cases import Claim
 from thresher.audit.parallel import fresh_clone, in_parallel
 from thresher.audit.rates import Guarantee
 from thresher.data.concealment import discreet

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from thresher.audit.broken import (
+    AskedTwice,
+    BarePart,
     FreeSign,
+    KnownCoins,
     LowThreshold,
+    NoDither,
+    QuietCoins,
     QuietLabels,
     QuietNoise,
     QuietReports,
@@ -17,16 +22,9 @@ from thresher.audit.broken import (
     Twice,
     Unclipped,
     UnclippedLabels,
+    UnclippedParties,
     WholeBatch,
     WrongSign,
-)
-from thresher.audit.broken_joint import (
-    AskedTwice,
-    BarePart,
-    KnownCoins,
-    NoDither,
-    QuietCoins,
-    UnclippedParties,
 )
 from thresher.audit.cases import Case
 from thresher.audit.game import Suspect

@@ -31,8 +31,7 @@ from thresher.algorithms import (
 )
 from thresher.audit import pairs
 from thresher.audit.broken_cases import broken_cases
-from thresher.audit.cases import Case
-from thresher.audit.claims import Claim
+from thresher.audit.cases import Case, Claim
 from thresher.audit.fitted_cases import broken_fits, sound_fits
 from thresher.audit.game import AuditResult, Suspect, audit
 from thresher.audit.membership import MembershipResult, membership

@@ -12,8 +12,7 @@ from sklearn.base import clone
 
 from thresher.algorithms import OutputPerturbation
 from thresher.audit import pairs
-from thresher.audit.cases import Case
-from thresher.audit.claims import Claim
+from thresher.audit.cases import Case, Claim
 from thresher.audit.pairs import Pair
 from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.models.trials import Search

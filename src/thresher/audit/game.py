@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from thresher.algorithms import DENSE, LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_dense, resolve_local
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
-from thresher.audit.claims import Claim
+from thresher.audit.cases import Claim
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import fresh_clone, in_parallel
 from thresher.audit.witness import vault_of, witness_of

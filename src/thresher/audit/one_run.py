@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from thresher.audit.bounds import one_run_epsilon_lower
-from thresher.audit.claims import Claim
+from thresher.audit.cases import Claim
 from thresher.audit.game import AuditResult, Event, Suspect, fit_of, name_of, plan_of, suspect_of
 from thresher.audit.script import Said
 from thresher.privacy.arrays import Floats

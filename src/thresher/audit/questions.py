@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from thresher.audit import pairs
-from thresher.audit.claims import Claim
+from thresher.audit.cases import Claim
 from thresher.audit.pairs import Pair
 from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.budget import Adjacency, Budget
@@ -46,10 +46,9 @@ from thresher.privacy.releases import (
 )
 from thresher.privacy.trust import Trust
 from thresher.vaults import CentralVault, LabelVault, LocalVault, TextVault
-from thresher.vaults.central.perturbation import curvature_ratio
-from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.central.minimisers import curvature_ratio
 from thresher.vaults.losses import LOGISTIC
-from thresher.vaults.polytopes import L1Ball, Polytope
+from thresher.vaults.polytopes import L1Ball, Polytope, Walk
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomisers import Hypercube, Sphere
 

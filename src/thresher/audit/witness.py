@@ -10,28 +10,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, log_ndtr
 
 from thresher.audit.joint_witness import Consortium, JointWitness
-from thresher.audit.local_witness import LabelWitness, LocalWitness
-from thresher.audit.mixtures import MOST_ROWS, Mixture, log_sum, mixture_of
+from thresher.audit.local_witness import IMPOSSIBLE, LabelWitness, LocalWitness
 from thresher.audit.script import Said
-from thresher.audit.text_witness import TextWitness
 from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianCategories, Release, SampledRelease
+from thresher.privacy.subsampling import Sampling
 from thresher.privacy.trust import Trust
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
-from thresher.vaults.central.batches import Residuals
-from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.central.gradients import Residuals
+from thresher.vaults.polytopes import Walk
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault
 
-__all__ = ["VAULTS", "Witness", "log_chance_of_first", "log_chance_of_top", "vault_of", "witness_of"]
+__all__ = [
+    "MOST_ROWS",
+    "VAULTS",
+    "Mixture",
+    "TextWitness",
+    "Witness",
+    "log_chance_of_first",
+    "log_chance_of_top",
+    "log_sum",
+    "mixture_of",
+    "vault_of",
+    "witness_of",
+]
 
 LOG_TIMES = np.arange(-60.0, 6.0, 0.25)  # the trapezoidal rule in log t, whose integrand is analytic
 TIMES = np.exp(LOG_TIMES)
@@ -163,6 +178,159 @@ class Witness(CentralVault):
         self._log_likelihoods.append(log_likelihood)
 
 
+# -- choices ----------------------------------------------------------------------------------------------------------
+
+
+def log_chance_of_top(chosen: Indices, scores: Floats) -> float:
+    """log P[the largest of scores + Gumbel(1) are those ``chosen``, in any order].
+
+    As a race: E_j = -log of the noise is exponential with rate w_j = e^score_j, and the chosen come in before all
+    others, whose first has rate W: the integral over its arrival t of W e^(-W t) prod_j (1 - e^(-w_j t)).
+    """
+    if len(chosen) == 1:
+        return float(scores[chosen[0]] - log_sum(scores))
+    others = np.delete(scores, chosen)
+    others = others[others > -np.inf]
+    if others.size == 0:
+        return 0.0
+    log_rates = scores[chosen] - log_sum(others)  # in units of W
+    with np.errstate(over="ignore", divide="ignore"):  # scores far apart: chances of 1, or of 0
+        log_terms = LOG_TIMES - TIMES + np.log(-np.expm1(-np.exp(log_rates[:, None] + LOG_TIMES))).sum(axis=0)
+    return float(log_sum(log_terms) + math.log(LOG_TIMES[1] - LOG_TIMES[0]))
+
+
+def log_chance_of_first(chosen: Indices, scores: Floats) -> float:
+    """log P[the largest of scores + Laplace(1) is the one chosen], by the trapezoidal rule."""
+    (first,) = chosen
+    x = np.linspace(np.max(scores) - 20, np.max(scores) + 20, 401)
+    off = x - scores[:, None]
+    below = np.where(off < 0, off - math.log(2), np.log1p(-np.exp(-np.abs(off)) / 2))  # log P[Laplace < off]
+    log_terms = below.sum(axis=0) - below[first] - np.abs(off[first]) - math.log(2)
+    return float(log_sum(log_terms) + math.log(x[1] - x[0]))
+
+
+# -- random batches ---------------------------------------------------------------------------------------------------
+# Which rows were drawn is no part of the answer, so a likelihood that knew it would know more than an attacker can:
+# it is a mixture over all batches that may have been drawn.
+
+
+MOST = 4096  # batches that are told apart
+MOST_ROWS = 1000  # whose vectors are looked at one by one
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Means, the logarithms of their chances, and the mean of it all."""
+
+    means: Floats
+    log_chances: Floats
+    expected: Floats
+
+    @classmethod
+    def at(cls, mean: Floats) -> Mixture:
+        """A single mean."""
+        return cls(mean[None], np.zeros(1), mean)
+
+    def log_density(self, answer: Floats, sd: float) -> float:
+        """Of N(mean, sd^2 I), up to a constant that all mixtures share."""
+        squares = np.sum(np.square((answer - self.means) / sd), axis=1)
+        return log_sum(self.log_chances - squares / 2)
+
+
+def mixture_of(parts: Floats, release: SampledRelease) -> Mixture:
+    """The means of an answer over what batches may hold of ``parts``, the vectors that rows add to their sum.
+
+    Equal rows are counted, not told apart. Where still too many batches differ, their mean stands for them all: less
+    sharp, but a score may be anything that is computed from the answer.
+    """
+    parts = parts[np.any(parts != 0, axis=1)]
+    expected = release.rate * parts.sum(axis=0) / release.batch
+    at, counts = _alike(parts)
+    if math.prod(count + 1 for count in counts) > MOST:
+        return Mixture.at(expected)
+    drawn, log_chances = _draws(counts, release.batch, release.population, release.sampling)
+    return Mixture(drawn @ parts[at] / release.batch, log_chances, expected)
+
+
+def _alike(parts: Floats) -> tuple[NDArray[np.intp], tuple[int, ...]]:
+    """One row of each kind, and how many there are of it; round-off makes no new kind."""
+    if len(parts) <= 1:
+        return np.arange(len(parts)), (1,) * len(parts)
+    unit = np.max(np.abs(parts))
+    _, at, counts = np.unique(np.round(parts / unit, 9) + 0.0, axis=0, return_index=True, return_counts=True)
+    return at, tuple(counts.tolist())
+
+
+@lru_cache(maxsize=64)
+def _draws(counts: tuple[int, ...], batch: int, population: int, sampling: Sampling) -> tuple[Floats, Floats]:
+    """How many of each kind a batch may hold, and the logarithm of its chance; all other rows are of no kind."""
+    drawn = np.array(list(product(*(range(count + 1) for count in counts))), dtype=np.float64)
+    chances = _log_choose(np.array(counts, dtype=np.float64), drawn).sum(axis=1)
+    held, kinds = drawn.sum(axis=1), sum(counts)
+    if sampling == "poisson":
+        rate = batch / population
+        return drawn, chances + held * math.log(rate) + (kinds - held) * math.log1p(-rate)
+    others = _log_choose(np.float64(population - kinds), batch - held)
+    return drawn, chances + others - _log_choose(np.float64(population), np.float64(batch))
+
+
+def _log_choose(n: Floats | np.float64, k: Floats | np.float64) -> Floats:
+    """log of n over k; -inf where k lies outside 0..n."""
+    outside = (k < 0) | (k > n)
+    inside = np.where(outside, 0, k)
+    log: Floats = gammaln(n + 1) - gammaln(inside + 1) - gammaln(n - inside + 1)
+    return np.where(outside, -np.inf, log)
+
+
+def log_sum(logs: Floats) -> float:
+    """log(sum(exp(logs))); SciPy's takes ten times as long for a few numbers, and this is most of a short run."""
+    largest = float(np.max(logs))
+    return largest + math.log(float(np.sum(np.exp(logs - largest)))) if largest > -math.inf else largest
+
+
+# -- texts ------------------------------------------------------------------------------------------------------------
+
+
+class TextWitness(TextVault):
+    """Publishes as its vault does or, given a ``script``, what stands there; adds up how likely its counts make that.
+
+    The likelihood is that of the set of texts, each of which is published or not by noise of its own. Their order is
+    left out: a score may be anything that is computed from the answer.
+    """
+
+    def __init__(
+        self, X: NDArray[Any], y: Any, plan: Plan, noise: NoiseSource, script: Iterable[Said] | None = None
+    ) -> None:
+        super().__init__(X, y, plan, noise)
+        self._script = None if script is None else iter(script)
+        self.said: list[Said] = []
+        self.log_likelihood = 0.0
+
+    def _above(
+        self, counts: dict[Any, int], threshold: float, sensitivity: float, multiplier: float
+    ) -> tuple[list[Any], float]:
+        if self._script is None:
+            published, scale = super()._above(counts, threshold, sensitivity, multiplier)
+        else:
+            said = next(self._script)
+            published, scale = list(said.answer), said.scale
+        self.said.append(Said(list(published), scale))
+        self.log_likelihood += self._chance(set(published), counts, threshold, scale)
+        return published, scale
+
+    @staticmethod
+    def _chance(published: set[Any], counts: dict[Any, int], threshold: float, scale: float) -> float:
+        """log P[these texts are published, and of those that are there no others]."""
+        if published - set(counts):
+            return IMPOSSIBLE
+        off = (np.array([*counts.values()], dtype=float) - threshold) / scale
+        signs = np.array([1.0 if text in published else -1.0 for text in counts])
+        return math.fsum(log_ndtr(signs * off)) if counts else 0.0
+
+
+# -- which witness hears which vault ----------------------------------------------------------------------------------
+
+
 JOINT: tuple[Trust, ...] = ("reference", "mpyc", "spu", "skellam")  # whose noise the reference draws here
 
 VAULTS: Mapping[Trust, type[Vault]] = MappingProxyType(
@@ -198,31 +366,3 @@ def witness_of(vault: type[Vault]) -> Any:
         return _WITNESSES[vault]
     (witness,) = (heard for kind, heard in _WITNESSES.items() if issubclass(vault, kind))
     return type(f"WitnessOf{vault.__name__}", (witness, vault), {})
-
-
-def log_chance_of_top(chosen: Indices, scores: Floats) -> float:
-    """log P[the largest of scores + Gumbel(1) are those ``chosen``, in any order].
-
-    As a race: E_j = -log of the noise is exponential with rate w_j = e^score_j, and the chosen come in before all
-    others, whose first has rate W: the integral over its arrival t of W e^(-W t) prod_j (1 - e^(-w_j t)).
-    """
-    if len(chosen) == 1:
-        return float(scores[chosen[0]] - log_sum(scores))
-    others = np.delete(scores, chosen)
-    others = others[others > -np.inf]
-    if others.size == 0:
-        return 0.0
-    log_rates = scores[chosen] - log_sum(others)  # in units of W
-    with np.errstate(over="ignore", divide="ignore"):  # scores far apart: chances of 1, or of 0
-        log_terms = LOG_TIMES - TIMES + np.log(-np.expm1(-np.exp(log_rates[:, None] + LOG_TIMES))).sum(axis=0)
-    return float(log_sum(log_terms) + math.log(LOG_TIMES[1] - LOG_TIMES[0]))
-
-
-def log_chance_of_first(chosen: Indices, scores: Floats) -> float:
-    """log P[the largest of scores + Laplace(1) is the one chosen], by the trapezoidal rule."""
-    (first,) = chosen
-    x = np.linspace(np.max(scores) - 20, np.max(scores) + 20, 401)
-    off = x - scores[:, None]
-    below = np.where(off < 0, off - math.log(2), np.log1p(-np.exp(-np.abs(off)) / 2))  # log P[Laplace < off]
-    log_terms = below.sum(axis=0) - below[first] - np.abs(off[first]) - math.log(2)
-    return float(log_sum(log_terms) + math.log(x[1] - x[0]))

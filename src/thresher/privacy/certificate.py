@@ -24,11 +24,8 @@ from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import RandomTrials, Release, release_from_dict
 from thresher.privacy.strict_json import parsed, read_record
 from thresher.privacy.trust import Unit, trust_formerly_in, trust_in
-from thresher.privacy.verification.fields import FORMATS
-from thresher.privacy.verification.second_opinion import opinion_of
-from thresher.privacy.verification.statements import trust_of
-from thresher.privacy.verification.sums import stated_by
-from thresher.privacy.verification.verify import Verification, verified
+from thresher.privacy.verification.statements import FORMATS, trust_of
+from thresher.privacy.verification.verify import Verification, opinion_of, stated_by, verified
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 

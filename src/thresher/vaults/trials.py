@@ -18,8 +18,7 @@ from thresher.privacy.budget import Adjacency
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import GaussianScore, RandomTrials
 from thresher.privacy.sensitivity import most_present, round_off
-from thresher.vaults.central.rows import margins_of
-from thresher.vaults.central.shares import Shares
+from thresher.vaults.central.rows import Shares, margins_of
 from thresher.vaults.central.vault import CentralVault
 from thresher.vaults.engines import engine_for
 from thresher.vaults.problem import LinearProblem, linear_problem

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thresher.algorithms import DPLSSGD, DPSGD
-from thresher.algorithms.smoothing import smoothed, spectral_means
+from thresher.algorithms.dp_lssgd import smoothed, spectral_means
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget

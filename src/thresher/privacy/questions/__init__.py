@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from thresher.privacy.questions.averages import (
+from thresher.privacy.questions.base import CertifiedSearch, Clips, Question
+from thresher.privacy.questions.central import (
+    AnyQuestion,
     BatchGradient,
     BatchMomentum,
+    BestOfTrials,
+    Categories,
     Gradient,
     GradientAsPrinted,
     Gram,
+    Labels,
+    LabelsAsPrinted,
+    Minimiser,
     Moments,
+    Quantile,
     RestrictedGradient,
+    Score,
+    Selection,
+    StepLength,
+    TiltedMinimiser,
+    Vertex,
+    Votes,
 )
-from thresher.privacy.questions.base import CertifiedSearch, Clips, Question
-from thresher.privacy.questions.choices import Quantile, Score, Selection, StepLength, Vertex, Votes
-from thresher.privacy.questions.minimisers import Labels, LabelsAsPrinted, Minimiser, TiltedMinimiser
-from thresher.privacy.questions.reports import LocalGradient, LocalLabels
-from thresher.privacy.questions.several import AnyQuestion, BestOfTrials
-from thresher.privacy.questions.texts import Categories
+from thresher.privacy.questions.local import LocalGradient, LocalLabels
 
 __all__ = [
     "AnyQuestion",

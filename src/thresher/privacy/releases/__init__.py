@@ -28,6 +28,7 @@ from thresher.privacy.releases.central import (
     PerturbedMinimiser,
     PrintedLabels,
 )
+from thresher.privacy.releases.composed import GaussianScore, RandomTrials, ZCDPFilter
 from thresher.privacy.releases.federated import (
     BinomialGradient,
     BinomialMinimiser,
@@ -38,7 +39,6 @@ from thresher.privacy.releases.federated import (
     SkellamMinimiser,
     SkellamRelease,
 )
-from thresher.privacy.releases.filters import ZCDPFilter
 from thresher.privacy.releases.local import (
     ClassReport,
     GaussianReport,
@@ -48,7 +48,6 @@ from thresher.privacy.releases.local import (
     SphereReport,
 )
 from thresher.privacy.releases.sampled import SampledGradient, SampledMomentum, SampledRelease, least_noise, noise_guess
-from thresher.privacy.releases.trials import GaussianScore, RandomTrials
 
 __all__ = [
     "BinomialGradient",

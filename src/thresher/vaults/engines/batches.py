@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.privacy.arrays import Floats, Indices
-from thresher.vaults.kernels.rows import dots
-from thresher.vaults.kernels.sums import BLOCK, add_up
+from thresher.vaults.kernels.rows import BLOCK, add_up, dots
 
 
 class Batch(Protocol):

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from thresher.privacy.arrays import Floats
 from thresher.vaults.clipping import row_norms
 from thresher.vaults.engines.batches import DenseRows
-from thresher.vaults.kernels.rows import dots, product
-from thresher.vaults.kernels.sums import gram_of
+from thresher.vaults.kernels.rows import dots, gram_of, product
 
 SQUARED = 2**22  # numbers squared at a time: squares of a whole table would take as much memory as it does
 

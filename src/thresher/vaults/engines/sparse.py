@@ -13,8 +13,7 @@ from thresher.privacy.arrays import Floats, Indices
 from thresher.vaults.clipping import row_norms
 from thresher.vaults.engines.batches import SparseRows
 from thresher.vaults.kernels import compiled
-from thresher.vaults.kernels.sums import segment_sums
-from thresher.vaults.kernels.threads import BLOCKS, blocks_of, share
+from thresher.vaults.kernels.rows import BLOCKS, blocks_of, segment_sums, share
 
 SHARED_FROM = 500_000  # entries; fewer are done before another thread has woken up
 SHORT = 2**16  # row numbers below this take two bytes: X' r costs what it reads

@@ -12,8 +12,7 @@ from scipy.special import expit, softmax
 
 from thresher.privacy.arrays import Floats
 from thresher.vaults.kernels.rows import sum_of_outputs
-from thresher.vaults.losses.loss import Loss
-from thresher.vaults.losses.pieces import Pieces
+from thresher.vaults.losses.loss import Loss, Pieces
 
 __all__ = ["LOGISTIC", "MULTINOMIAL", "Logistic", "Multinomial"]
 

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from thresher.privacy.arrays import Floats
-from thresher.vaults.losses.pieces import Pieces
 
-__all__ = ["Loss"]
+__all__ = ["Loss", "Pieces"]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A residual s psi(s m - o) whose psi is within ``off`` of constants[k] + slopes[k] u between two knots.
+
+    psi itself is the identity, or the logistic function if ``logistic``, clipped.
+    """
+
+    signs: Floats
+    offsets: Floats
+    knots: Floats
+    slopes: Floats
+    constants: Floats
+    off: float
+    logistic: bool = False
 
 
 class Loss(ABC):
