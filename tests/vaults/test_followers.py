@@ -210,9 +210,9 @@ def test_a_closed_vault_keeps_nothing_of_the_walk():
     release = GumbelVertex(1, 1.0)
     vault = make_vault(X, y, "squared", release)
     vault.vertex(random_walk(vault.problem, 1, 0), release, BALL, 0.5)
-    assert vault._memory
+    assert vault._cache
     vault.close()
-    assert not vault._memory
+    assert not vault._cache
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -40,8 +40,8 @@ def counts_of(X, y, blocks, **facts):
     """The votes before any noise, and the vault that took them."""
     release = GumbelVotes(1, 1.0, S)
     vault = make_vault(X, y, release, **facts)
-    seen, chosen = [], vault._chosen
-    vault._chosen = lambda scores, *rest, **more: (seen.append(scores.copy()), chosen(scores, *rest, **more))[1]
+    seen, chosen = [], vault._release_choice
+    vault._release_choice = lambda scores, *rest, **more: (seen.append(scores.copy()), chosen(scores, *rest, **more))[1]
     vault.votes(release, blocks)
     return seen[0], vault
 

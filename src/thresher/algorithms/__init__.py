@@ -82,7 +82,7 @@ LOCAL: dict[str, Callable[[], LocalAlgorithm]] = {cls.name: cls for cls in (LDPI
 
 def resolve(algorithm: str | Algorithm, outputs: int = 1) -> Algorithm:
     """The algorithm behind a name or the instance itself; for several outputs, one per class if it knows no better."""
-    found = _found(algorithm)
+    found = _resolve_sparse(algorithm)
     return found if outputs == 1 or getattr(found, "many_outputs", False) else OneVsRest(found)
 
 
@@ -110,7 +110,7 @@ def resolve_local(algorithm: str | LocalAlgorithm) -> LocalAlgorithm:
     return algorithm
 
 
-def _found(algorithm: str | Algorithm) -> Algorithm:
+def _resolve_sparse(algorithm: str | Algorithm) -> Algorithm:
     if not isinstance(algorithm, str):
         if not (hasattr(algorithm, "plan") and hasattr(algorithm, "run")) or isinstance(algorithm, type):
             raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as DPIGHT(iterations=20)")

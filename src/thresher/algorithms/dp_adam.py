@@ -41,7 +41,7 @@ class DPAdam(Stochastic):
         zeros = np.zeros(vault.problem.dimension)
         return {**super().start(vault), "mean": zeros, "square": zeros}
 
-    def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
+    def _move(self, vault: CentralVault, state: State, gradient: Floats) -> State:
         gradient, t = self._direction(gradient), state["t"] + 1
         mean = self.first * state["mean"] + (1 - self.first) * gradient
         square = self.second * state["square"] + (1 - self.second) * np.square(gradient)

@@ -19,10 +19,10 @@ from thresher.algorithms.stochastic import Stochastic
 from thresher.privacy.arrays import Floats
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["DPLSSGD", "LSSGD", "Smoothed", "smoothed", "spectral_means"]
+__all__ = ["DPLSSGD", "LSSGD", "Smoothed", "smooth", "spectral_means"]
 
 
-def smoothed(vector: Floats, sigma: float) -> Floats:
+def smooth(vector: Floats, sigma: float) -> Floats:
     """A^-1 vector: in the Fourier basis of the ring, A divides by 1 + 2 sigma - 2 sigma cos(2 pi k / d)."""
     if sigma == 0:
         return vector
@@ -61,9 +61,9 @@ class Smoothed(Stochastic):
             raise ValueError(f"smoothing={self.smoothing!r} must be a finite number of at least 0; 0 smooths nothing")
 
     def _direction(self, gradient: Floats) -> Floats:
-        return smoothed(gradient, self.smoothing)
+        return smooth(gradient, self.smoothing)
 
-    def _extra(self, problem: LinearProblem) -> dict[str, Any]:
+    def _extra_settings(self, problem: LinearProblem) -> dict[str, Any]:
         """The smoothing, and what it leaves of the noise's standard deviation."""
         left = math.sqrt(spectral_means(problem.dimension, self.smoothing)[1])
         return {"smoothing": self.smoothing, "noise_left": left}

@@ -35,7 +35,7 @@ class DPSGD(Stochastic):
     def start(self, vault: CentralVault) -> State:
         return {**super().start(vault), "velocity": np.zeros(vault.problem.dimension)}
 
-    def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
+    def _move(self, vault: CentralVault, state: State, gradient: Floats) -> State:
         velocity = self.momentum * state["velocity"] + (1 - self.momentum) * self._direction(gradient)
         return {**state, "velocity": velocity, "theta": state["theta"] - vault.plan.settings["step"] * velocity}
 

@@ -131,7 +131,7 @@ class DPSRM(Stochastic):
         estimate: Floats = (1 - self.momentum) * state["estimate"] + between_classes(change, problem)
         return estimate
 
-    def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
+    def _move(self, vault: CentralVault, state: State, gradient: Floats) -> State:
         step, length = vault.plan.settings["step"], float(np.linalg.norm(gradient))
         if self.reach is not None and step * length > self.reach:
             step = self.reach / length

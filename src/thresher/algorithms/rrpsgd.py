@@ -24,5 +24,5 @@ class RRPSGD(Stochastic):
 
     name: ClassVar[str] = "rrpsgd"
 
-    def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
+    def _move(self, vault: CentralVault, state: State, gradient: Floats) -> State:
         return {**state, "theta": state["theta"] - vault.plan.settings["step"] * gradient}

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from thresher.audit.attacks import (
@@ -29,7 +30,7 @@ from thresher.audit.rates import (
     shares,
     t_interval,
 )
-from thresher.privacy.arrays import Flags, Floats
+from thresher.privacy.arrays import Flags, Floats, Matrix
 from thresher.privacy.budget import is_whole
 
 __all__ = ["AttributeResult", "attribute"]
@@ -80,8 +81,8 @@ class AttributeResult:
 
 def attribute(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Matrix,
+    y: ArrayLike,
     column: str | int,
     *,
     values: tuple[float, float] | None = None,
@@ -182,7 +183,7 @@ def _counted(
     )
 
 
-def _position(X: Any, width: int, column: str | int) -> int:
+def _position(X: Matrix, width: int, column: str | int) -> int:
     names = list(getattr(X, "columns", ()))
     if column in names:
         return names.index(column)
@@ -192,7 +193,7 @@ def _position(X: Any, width: int, column: str | int) -> int:
     raise ValueError(f"column={column!r} is not in X; {known}")
 
 
-def _two_values(column: str | int, secret: Floats, values: Any) -> tuple[float, float]:
+def _two_values(column: str | int, secret: Floats, values: tuple[float, float] | None) -> tuple[float, float]:
     """(low, high), each held by enough rows."""
     if values is None:
         held = np.unique(secret)

@@ -11,7 +11,7 @@ import numpy as np
 from thresher.audit.pairs import Pair
 from thresher.privacy.budget import Budget
 
-__all__ = ["Case", "Claim", "Kind"]
+__all__ = ["AuditCase", "Claim", "Kind"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ Kind = Literal["algorithm", "question", "printed", "broken"]
 
 
 @dataclass(frozen=True)
-class Case:
+class AuditCase:
     """A claim, the pair on which it is tested, and how often."""
 
     name: str

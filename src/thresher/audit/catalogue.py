@@ -31,7 +31,7 @@ from thresher.algorithms import (
 )
 from thresher.audit import pairs
 from thresher.audit.broken_cases import broken_cases
-from thresher.audit.cases import Case, Claim
+from thresher.audit.cases import AuditCase, Claim
 from thresher.audit.fitted_cases import broken_fits, sound_fits
 from thresher.audit.game import AuditResult, Suspect, audit
 from thresher.audit.membership import MembershipResult, membership
@@ -51,7 +51,7 @@ from thresher.vaults.losses import LOGISTIC, MULTINOMIAL
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["Case", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
+__all__ = ["AuditCase", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
 
 GAUSSIAN = Claim(2.0, 1e-5)
 MIXED = Claim(2.0, 0.01)  # counts see little of an epsilon that is only exceeded with chance 1e-5
@@ -61,7 +61,7 @@ MIXED = Claim(2.0, 0.01)  # counts see little of an epsilon that is only exceede
 class Finding:
     """A case and what its audit found."""
 
-    case: Case
+    case: AuditCase
     result: AuditResult
 
     @property
@@ -70,7 +70,7 @@ class Finding:
         return (self.case.sound and self.result.violated) or (self.case.kind == "broken" and not self.result.violated)
 
 
-def catalogue() -> list[Case]:
+def catalogue() -> list[AuditCase]:
     """Algorithms, single questions, formulas as printed, and broken copies of the questions."""
     return [
         *_algorithms(), *_stochastic_algorithms(), *_local_algorithms(), *_joint_algorithms(), *_questions(),
@@ -78,7 +78,7 @@ def catalogue() -> list[Case]:
     ]  # fmt: skip
 
 
-def find_cases(name: str) -> list[Case]:
+def find_cases(name: str) -> list[AuditCase]:
     """The cases of one name, or all."""
     known = catalogue()
     if name == "all":
@@ -93,7 +93,7 @@ def find_cases(name: str) -> list[Case]:
 
 
 def audit_cases(
-    cases: Sequence[Case], *, runs: int | None = None, confidence: float = 0.99, random_state: int | None = None,
+    cases: Sequence[AuditCase], *, runs: int | None = None, confidence: float = 0.99, random_state: int | None = None,
     n_jobs: int | None = None, verbose: int = 0,
 ) -> Iterator[Finding]:  # fmt: skip
     """Audit one case after the other; ``confidence`` is that of the whole: no sound claim at all is flagged.
@@ -137,7 +137,7 @@ def membership_examples(
     }
 
 
-def _algorithms() -> list[Case]:
+def _algorithms() -> list[AuditCase]:
     row, one_column = pairs.mirrored_row(), pairs.mirrored_row(d=1, sparsity=1)
     classes, added = pairs.mirrored_row(LOGISTIC), pairs.mirrored_row(adjacency="add-remove")
     three_classes = pairs.mirrored_row(MULTINOMIAL)
@@ -166,10 +166,10 @@ def _algorithms() -> list[Case]:
         (FrequentTexts(fewest=1), pairs.edge(1), Claim(2.0, 0.1), 10_000),
         (FrequentTexts(fewest=1), pairs.rare_text(), Claim(2.0, 0.1), 10_000),
     ]
-    return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
+    return [AuditCase(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 
-def _stochastic_algorithms() -> list[Case]:
+def _stochastic_algorithms() -> list[AuditCase]:
     """A few rounds on half of few rows: small batches of many hide a row so well that counts see nothing."""
     row, classes = pairs.mirrored_row(n=20), pairs.mirrored_row(LOGISTIC, n=20)
     added, three_classes = pairs.mirrored_row(n=20, adjacency="add-remove"), pairs.mirrored_row(MULTINOMIAL, n=20)
@@ -189,10 +189,10 @@ def _stochastic_algorithms() -> list[Case]:
         (DPAGD(splits=4), classes, MIXED, 5_000),
         (RRPSGD(passes=2), pairs.mirrored_row(n=2), MIXED, 5_000),
     ]
-    return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
+    return [AuditCase(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 
-def _local_algorithms() -> list[Case]:
+def _local_algorithms() -> list[AuditCase]:
     """One person or two: the attacker sees every report by itself, so a crowd hides nobody. Three columns: no ties."""
     row, person = pairs.mirrored_row(n=2, d=3), pairs.mirrored_row(n=1, d=3)
     label, classes = pairs.mirrored_row(n=2, d=1, sparsity=1), pairs.mirrored_row(LOGISTIC, n=1, d=3)
@@ -213,11 +213,11 @@ def _local_algorithms() -> list[Case]:
         (LabelLDPIHT(iterations=5), three_classes, two, 5_000),
         (LabelLasso(), label, two, 5_000),
     ]
-    return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
+    return [AuditCase(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 
 @dataclass(frozen=True)
-class Jointly:
+class JointAlgorithm:
     """An algorithm as parties run it together: the same, with joint noise."""
 
     name: str
@@ -230,7 +230,7 @@ class Jointly:
         return self.algorithm.run(vault)
 
 
-def _joint_algorithms() -> list[Case]:
+def _joint_algorithms() -> list[AuditCase]:
     """The row that is replaced is all that one of three parties holds."""
     row, added = pairs.mirrored_row(), pairs.mirrored_row(adjacency="add-remove")
     classes = pairs.mirrored_row(LOGISTIC)
@@ -240,21 +240,23 @@ def _joint_algorithms() -> list[Case]:
         ("mpc-grad-p", DPGD(passes=3), classes, 5_000),
         ("mpc-out-p", OutputPerturbation(ridge=10.0), row, 5_000),  # which keeps the residual clipped
     ]
-    return [Case(name, "algorithm", Jointly(name, item), pair, MIXED, runs) for name, item, pair, runs in cases]
+    return [
+        AuditCase(name, "algorithm", JointAlgorithm(name, item), pair, MIXED, runs) for name, item, pair, runs in cases
+    ]
 
 
-def _questions() -> list[Case]:
+def _questions() -> list[AuditCase]:
     # selection: of all choices, the one that most algorithms rest on
     more = {"selection": 30_000, "votes": 6_000, "sampled-gradients": 4_000}
     cases = [
-        Case(name, "question", item.probe, item.pair, item.claim, more.get(name, 10_000))
+        AuditCase(name, "question", item.probe, item.pair, item.claim, more.get(name, 10_000))
         for name, item in QUESTIONS.items()
     ]
     gradient, strict = QUESTIONS["gradient"], Claim(1.0, 1e-5)
-    cases.append(Case("gradient", "question", gradient.at(strict), gradient.pair, strict, 60_000))
+    cases.append(AuditCase("gradient", "question", gradient.at(strict), gradient.pair, strict, 60_000))
     exact = partial(NoiseSource, hardened=True)
     for name in ("gradient", "selection"):
         item = QUESTIONS[name]
         suspect = Suspect(item.probe, noise=exact)
-        cases.append(Case(f"{name}-hardened", "question", suspect, item.pair, item.claim, 10_000))
+        cases.append(AuditCase(f"{name}-hardened", "question", suspect, item.pair, item.claim, 10_000))
     return cases

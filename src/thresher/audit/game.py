@@ -15,15 +15,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from thresher.algorithms import DENSE, LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_dense, resolve_local
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
 from thresher.audit.cases import Claim
 from thresher.audit.pairs import Pair
-from thresher.audit.parallel import fresh_clone, in_parallel
+from thresher.audit.parallel import fresh_clone, run_in_parallel
 from thresher.audit.witness import vault_of, witness_of
-from thresher.privacy.arrays import Floats
+from thresher.privacy.arrays import Floats, Matrix
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import ThresherWarning
@@ -209,7 +209,7 @@ def _play(
     if random_state is not None:
         seeds = [int(seed) for seed in NoiseSource(random_state).uniform_integers(2**32, len(sizes))]
     tasks = [(*arguments, size, seed) for size, seed in zip(sizes, seeds, strict=True)]
-    parts = in_parallel(play, tasks, title=f"audit {title}", n_jobs=n_jobs, verbose=verbose)
+    parts = run_in_parallel(play, tasks, title=f"audit {title}", n_jobs=n_jobs, verbose=verbose)
     return np.concatenate([coins for coins, _ in parts]), [outcome for _, part in parts for outcome in part]
 
 
@@ -222,7 +222,7 @@ def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | N
         ours, theirs = (pair.second, pair.first) if coin else (pair.first, pair.second)
         with vault(*ours, plan, noise) as live:
             suspect.algorithm.run(live)
-        with vault(*theirs, plan, noise, script=live.said) as other:
+        with vault(*theirs, plan, noise, script=live.transcript) as other:
             suspect.algorithm.run(other)
         loss = live.log_likelihood - other.log_likelihood
         loss = loss if noise.hardened else round(loss, DIGITS)  # without it, the last bits are idealised
@@ -247,12 +247,12 @@ def _see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -
 
 
 @dataclass(frozen=True)
-class _Fitted:
+class _EstimatorFit:
     """An estimator as a function: what its model shows."""
 
     estimator: Any
 
-    def __call__(self, X: Any, y: Any, seed: int) -> Floats:
+    def __call__(self, X: Matrix, y: ArrayLike, seed: int) -> Floats:
         model = fresh_clone(self.estimator, seed)
         model.fit(X, y)
         return np.concatenate([np.ravel(model.coef_), np.ravel(model.intercept_)])
@@ -367,7 +367,7 @@ def _problem_of(pair: Pair) -> LinearProblem:
 
 def fit_of(target: Any) -> Callable[..., Any]:
     if not isinstance(target, type) and hasattr(target, "fit") and hasattr(target, "get_params"):
-        return _Fitted(target)
+        return _EstimatorFit(target)
     if not isinstance(target, type) and callable(target):
         return target  # type: ignore[no-any-return]
     raise ValueError(

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thresher.audit.attacks import attack_scores, check_settings, fit_pool, read_records
 from thresher.audit.rates import (
@@ -21,7 +22,7 @@ from thresher.audit.rates import (
     t_interval,
     thinned_roc,
 )
-from thresher.privacy.arrays import Flags, Floats
+from thresher.privacy.arrays import Flags, Floats, Matrix
 
 __all__ = ["MembershipResult", "membership"]
 
@@ -65,8 +66,8 @@ class MembershipResult:
 
 def membership(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Matrix,
+    y: ArrayLike,
     *,
     attack: str = "loss",
     models: int = 32,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.audit.adversarial_rows import support_flip_rows
+from thresher.privacy.arrays import Floats, Matrix
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency
 from thresher.vaults.losses import SQUARED, Loss
@@ -40,7 +41,7 @@ __all__ = [
     "turned_row",
 ]
 
-Rows = tuple[Any, Any]
+Rows = tuple[Matrix, Floats]
 
 WILD = 1e3
 """How far outside its bound a row lies that a clip has to deal with."""

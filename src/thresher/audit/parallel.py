@@ -10,12 +10,12 @@ from sklearn.base import clone
 
 from thresher.privacy.progress import progress_bar
 
-__all__ = ["fresh_clone", "in_parallel"]
+__all__ = ["fresh_clone", "run_in_parallel"]
 
 Result = TypeVar("Result")
 
 
-def in_parallel(
+def run_in_parallel(
     task: Callable[..., Result], arguments: Sequence[tuple[Any, ...]], *, title: str, n_jobs: int | None, verbose: int
 ) -> list[Result]:
     """task(*a) for each a of ``arguments``, in their order, whatever the number of processes."""

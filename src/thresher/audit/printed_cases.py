@@ -10,7 +10,7 @@ import numpy as np
 
 from thresher.algorithms import DPIGHT, DPSLKT, FrankWolfe, LabelLDPIHT
 from thresher.audit import pairs
-from thresher.audit.cases import Case, Claim
+from thresher.audit.cases import AuditCase, Claim
 from thresher.audit.pairs import Pair
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
@@ -114,7 +114,7 @@ class ClippedMean:
 LARGEST_LABEL = math.sqrt(10) + 0.05  # sqrt(s) + C for ||theta||_2 <= 1, s = 10 and C = .05
 
 
-def printed_cases() -> list[Case]:
+def printed_cases() -> list[AuditCase]:
     """Each with what it really costs, where that is known exactly."""
     row, flip, ends, diagonal = (
         pairs.mirrored_row(),
@@ -170,7 +170,9 @@ def printed_cases() -> list[Case]:
     found = []
     for name, target, pair, claim, runs, note in cases:
         cost = exactly.get(note.split(":")[0])
-        found.append(Case(name, "printed", target, pair, claim, runs, f"{note}; exactly {cost:.3g}" if cost else note))
+        found.append(
+            AuditCase(name, "printed", target, pair, claim, runs, f"{note}; exactly {cost:.3g}" if cost else note)
+        )
     return found
 
 

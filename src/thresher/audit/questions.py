@@ -52,7 +52,7 @@ from thresher.vaults.polytopes import L1Ball, Polytope, Walk
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomisers import Hypercube, Sphere
 
-__all__ = ["QUESTIONS", "Probe", "Question"]
+__all__ = ["QUESTIONS", "AuditedQuestion", "Probe"]
 
 GAUSSIAN_CLAIM = Claim(4.0, 1e-5)
 PURE_CLAIM = Claim(2.0)
@@ -79,7 +79,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Question:
+class AuditedQuestion:
     """A probe, the pair it is most sensitive to, and what its release claims."""
 
     probe: Probe
@@ -195,16 +195,16 @@ def _labels_reported(vault: LabelVault, release: Release) -> Any:
     return vault.labels(release)
 
 
-def _perturbed() -> Question:
+def _perturbed() -> AuditedQuestion:
     """Its price, an RDP curve, is least loose where mu is above 1 and delta is not small."""
     pair = pairs.mirrored_row(n=20, d=1, sparsity=1)
     ratio = curvature_ratio(_of(pair), np.arange(1), RIDGE)
     release = PerturbedMinimiser(1, 1 / 1.3, ratio, 1000.0)
     claim = Claim(release.cost().epsilon(0.05)[0], 0.05)
-    return Question(Probe("perturbed-minimiser", release, _perturbed_minimiser), pair, claim)
+    return AuditedQuestion(Probe("perturbed-minimiser", release, _perturbed_minimiser), pair, claim)
 
 
-def _text_questions() -> dict[str, Question]:
+def _text_questions() -> dict[str, AuditedQuestion]:
     """A text whose count lies a little below the threshold, or at it; and a text that one row holds.
 
     Their price has the chance that the latter is published in its delta, so that delta is not small.
@@ -212,7 +212,7 @@ def _text_questions() -> dict[str, Question]:
     release = GaussianCategories(1, 1 / 1.5, 2.0)
     claim = Claim(release.cost().epsilon(0.1)[0], 0.1)
     asked = {"categories": (_at_the_edge, pairs.edge()), "rare-category": (_categories, pairs.rare_text())}
-    return {name: Question(Probe(name, release, ask), pair, claim) for name, (ask, pair) in asked.items()}
+    return {name: AuditedQuestion(Probe(name, release, ask), pair, claim) for name, (ask, pair) in asked.items()}
 
 
 def _categories(vault: TextVault, release: Any) -> Any:
@@ -224,7 +224,7 @@ def _at_the_edge(vault: TextVault, release: Any) -> Any:
     return vault.categories(0, release, fewest=20.34)
 
 
-def _sampled_questions() -> dict[str, Question]:
+def _sampled_questions() -> dict[str, AuditedQuestion]:
     """Half of the rows with little noise and a large delta, where counts see most; several small batches, where it
     matters that each is drawn anew.
 
@@ -243,7 +243,7 @@ def _sampled_questions() -> dict[str, Question]:
         "sampled-momentum": (SampledMomentum(1, 0.5, 10, 20, "poisson", replaced), _sampled_momentum, turned, 0.05),
     }
     return {
-        name: Question(Probe(name, release, ask), pair, Claim(release.cost().epsilon(delta)[0], delta))
+        name: AuditedQuestion(Probe(name, release, ask), pair, Claim(release.cost().epsilon(delta)[0], delta))
         for name, (release, ask, pair, delta) in asked.items()
     }
 
@@ -253,7 +253,7 @@ def _of(pair: Pair) -> LinearProblem:
     return pair.problem
 
 
-def _questions() -> dict[str, Question]:
+def _questions() -> dict[str, AuditedQuestion]:
     row, rises = pairs.mirrored_row(n=20), pairs.one_rises(n=20)
     gaussian = {
         "gradient": (GaussianGradient, _gradient, row),
@@ -279,17 +279,18 @@ def _questions() -> dict[str, Question]:
         "step-length": (_gumbel(GumbelStep), _step_length, pairs.mirrored_row(LOGISTIC, n=20, d=1, sparsity=1)),
     }
     found = {
-        name: Question(Probe(name, _gaussian(kind, GAUSSIAN_CLAIM), ask), pair, GAUSSIAN_CLAIM)
+        name: AuditedQuestion(Probe(name, _gaussian(kind, GAUSSIAN_CLAIM), ask), pair, GAUSSIAN_CLAIM)
         for name, (kind, ask, pair) in gaussian.items()
     }
     found |= {
-        name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
+        name: AuditedQuestion(Probe(name, release, ask), pair, PURE_CLAIM)
+        for name, (release, ask, pair) in pure.items()
     }
     found |= {"perturbed-minimiser": _perturbed()} | _sampled_questions() | _text_questions()
     return found | _local_questions() | _joint()
 
 
-def _local_questions() -> dict[str, Question]:
+def _local_questions() -> dict[str, AuditedQuestion]:
     """Reports of one person whose record moves from one end to the other; the second person is there to be left alone.
 
     Three columns, an odd number: all signs of a corner turn, and no vote among them is a tie.
@@ -309,15 +310,16 @@ def _local_questions() -> dict[str, Question]:
         "class-report": (ClassReport(1, epsilon, 2), classes, PURE_CLAIM),
     }
     found = {
-        name: Question(Probe(name, release, _reports, "local"), row, PURE_CLAIM) for name, release in vectors.items()
+        name: AuditedQuestion(Probe(name, release, _reports, "local"), row, PURE_CLAIM)
+        for name, release in vectors.items()
     }
     return found | {
-        name: Question(Probe(name, release, _labels_reported, "labels"), pair, claim)
+        name: AuditedQuestion(Probe(name, release, _labels_reported, "labels"), pair, claim)
         for name, (release, pair, claim) in labels.items()
     }
 
 
-def _joint() -> dict[str, Question]:
+def _joint() -> dict[str, AuditedQuestion]:
     """Their price, a Renyi curve, is least loose where mu is above 1 and delta is not small, too."""
     pair = pairs.mirrored_row(n=21, d=2, sparsity=1)
     size = _of(pair).dimension
@@ -328,7 +330,7 @@ def _joint() -> dict[str, Question]:
         "shared-minimiser": (SkellamMinimiser(1, 1 / 1.5, size, 2**22), _minimiser, "skellam"),
     }
     return {
-        name: Question(Probe(name, release, ask, trust), pair, Claim(release.cost().epsilon(0.15)[0], 0.15))
+        name: AuditedQuestion(Probe(name, release, ask, trust), pair, Claim(release.cost().epsilon(0.15)[0], 0.15))
         for name, (release, ask, trust) in asked.items()
     }
 

@@ -22,14 +22,15 @@ from scipy.special import gammaln, log_ndtr
 
 from thresher.audit.joint_witness import Consortium, JointWitness
 from thresher.audit.local_witness import IMPOSSIBLE, LabelWitness, LocalWitness
-from thresher.audit.script import Said
-from thresher.privacy.arrays import Floats, Indices
+from thresher.audit.transcript import RecordedAnswer
+from thresher.privacy.arrays import Floats, Indices, Matrix, Values
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianCategories, Release, SampledRelease
 from thresher.privacy.subsampling import Sampling
 from thresher.privacy.trust import Trust
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
 from thresher.vaults.central.gradients import Residuals
+from thresher.vaults.engines.sparse import SparseEngine
 from thresher.vaults.polytopes import Walk
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault
@@ -60,10 +61,12 @@ class Witness(CentralVault):
     drawn without looking at the data, are part of the script: their proof holds even for those who know them.
     """
 
-    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, script: Iterable[Said] | None = None) -> None:
+    def __init__(
+        self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource, script: Iterable[RecordedAnswer] | None = None
+    ) -> None:
         super().__init__(X, y, plan, noise)
         self._script = None if script is None else iter(script)
-        self.said: list[Said] = []
+        self.transcript: list[RecordedAnswer] = []
         self._log_likelihoods: list[float] = []  # a list, so that one-against-rest views add to the same
         self._mixture: Mixture | None = None
 
@@ -72,34 +75,36 @@ class Witness(CentralVault):
         """Of everything said so far under these rows, up to a constant that all data sets share."""
         return math.fsum(self._log_likelihoods)
 
-    def _added(
+    def _add_noise(
         self, value: Floats, noise: str, sensitivity: float, multiplier: float, error: float = 0.0
     ) -> tuple[Floats, float]:
         if self._script is None:
-            answer, scale = super()._added(value, noise, sensitivity, multiplier, error)
+            answer, scale = super()._add_noise(value, noise, sensitivity, multiplier, error)
         else:
             said = next(self._script)
             answer, scale = said.answer, said.scale
         if self._mixture is not None:
-            self._hear(Said(answer.copy(), scale, self._mixture.expected), self._mixture.log_density(answer, scale))
+            self._hear(
+                RecordedAnswer(answer.copy(), scale, self._mixture.expected), self._mixture.log_density(answer, scale)
+            )
             return answer.copy(), scale
         off = answer - value
         size = float(np.linalg.norm(off)) / scale
-        self._hear(Said(answer.copy(), scale, value), -size if noise == "l2-laplace" else -size * size / 2)
+        self._hear(RecordedAnswer(answer.copy(), scale, value), -size if noise == "l2-laplace" else -size * size / 2)
         return answer.copy(), scale
 
     def _noised_sum(self, residuals: Residuals, release: Release, clip: float) -> Floats:
         """The batch stays unknown: the answer is judged by all that may have been drawn."""
-        self._mixture = self._mixture_of(residuals, release)
+        self._mixture = self._mixture_of(residuals, release) if isinstance(release, SampledRelease) else None
         try:
             return super()._noised_sum(residuals, release, clip)
         finally:
             self._mixture = None
 
-    def _drawn(self, release: SampledRelease) -> Indices:
-        return super()._drawn(release) if self._script is None else np.empty(0, dtype=np.intp)
+    def _draw_batch(self, release: SampledRelease) -> Indices:
+        return super()._draw_batch(release) if self._script is None else np.empty(0, dtype=np.intp)
 
-    def _mixture_of(self, residuals: Residuals, release: Any) -> Mixture:
+    def _mixture_of(self, residuals: Residuals, release: SampledRelease) -> Mixture:
         rows = np.arange(len(self._targets))
         if len(rows) > MOST_ROWS:
             return Mixture.at(release.rate / release.batch * self._batch_sum(residuals, rows))
@@ -113,44 +118,44 @@ class Witness(CentralVault):
             ]
             return mixture_of(np.reshape(parts, (len(matter), self.problem.dimension)), release)
 
-        return self._known(f"mixture {release.sampling} {release.batch}", factors, compute)  # type: ignore[no-any-return]
+        return self._cached(f"mixture {release.sampling} {release.batch}", factors, compute)
 
     def whole_number(self, below: int) -> int:
         """Has nothing to do with the rows, so that everybody may know it."""
         number = super().whole_number(below) if self._script is None else int(next(self._script).answer)
-        self._hear(Said(np.array(number)), 0.0)
+        self._hear(RecordedAnswer(np.array(number)), 0.0)
         return number
 
-    def _top(
+    def _pick_noisy(
         self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
     ) -> tuple[Indices, float]:
         if self._script is None:
-            chosen, scale = super()._top(scores, picks, noise, sensitivity, multiplier, error)
+            chosen, scale = super()._pick_noisy(scores, picks, noise, sensitivity, multiplier, error)
         else:
             said = next(self._script)
             chosen, scale = said.answer.copy(), said.scale
         chance = log_chance_of_first if noise == "laplace" else log_chance_of_top
-        self._hear(Said(chosen.copy(), scale), chance(chosen, scores / scale))
+        self._hear(RecordedAnswer(chosen.copy(), scale), chance(chosen, scores / scale))
         return chosen, scale
 
-    def _followed(
-        self, engine: Any, walk: Walk, release: Release, clip: float, sensitivity: float
+    def _follow(
+        self, engine: SparseEngine, walk: Walk, release: Release, clip: float, sensitivity: float
     ) -> tuple[int, float]:
         """The scores, which following avoids to compute, are what the answer is judged by."""
         if self._script is None:
-            vertex, scale = super()._followed(engine, walk, release, clip, sensitivity)
+            vertex, scale = super()._follow(engine, walk, release, clip, sensitivity)
         else:
             said = next(self._script)
             vertex, scale = int(said.answer[0]), said.scale
         scores = self._scores(engine, walk.theta, walk.polytope, clip)
-        self._hear(Said(np.array([vertex]), scale), log_chance_of_top(np.array([vertex]), scores / scale))
+        self._hear(RecordedAnswer(np.array([vertex]), scale), log_chance_of_top(np.array([vertex]), scores / scale))
         return vertex, scale
 
     def _blocks(self, blocks: int) -> NDArray[np.int64]:
         labels = super()._blocks(blocks) if self._script is None else next(self._script).answer.copy()
         if len(labels) != len(self._targets):
             raise ValueError("votes: blocks of rows are replayed row by row; audit them with replace-one neighbours")
-        self._hear(Said(labels.copy(), 0.0), 0.0)
+        self._hear(RecordedAnswer(labels.copy(), 0.0), 0.0)
         return labels
 
     def perturbed_minimiser(self, support: Indices, release: Release, clip: float, ridge: float) -> Floats:
@@ -170,11 +175,11 @@ class Witness(CentralVault):
         objective = self._objective(engine, self._limits_of(norms, clip), ridge)
         scale = self.answers[-1].scale
         size = float(np.linalg.norm(objective(answer * units)[1])) / scale
-        self._hear(Said(answer.copy(), scale), -size * size / 2)
+        self._hear(RecordedAnswer(answer.copy(), scale), -size * size / 2)
         return answer
 
-    def _hear(self, said: Said, log_likelihood: float) -> None:
-        self.said.append(said)
+    def _hear(self, said: RecordedAnswer, log_likelihood: float) -> None:
+        self.transcript.append(said)
         self._log_likelihoods.append(log_likelihood)
 
 
@@ -299,27 +304,32 @@ class TextWitness(TextVault):
     """
 
     def __init__(
-        self, X: NDArray[Any], y: Any, plan: Plan, noise: NoiseSource, script: Iterable[Said] | None = None
+        self,
+        X: Values,
+        y: Values | None,
+        plan: Plan,
+        noise: NoiseSource,
+        script: Iterable[RecordedAnswer] | None = None,
     ) -> None:
         super().__init__(X, y, plan, noise)
         self._script = None if script is None else iter(script)
-        self.said: list[Said] = []
+        self.transcript: list[RecordedAnswer] = []
         self.log_likelihood = 0.0
 
-    def _above(
-        self, counts: dict[Any, int], threshold: float, sensitivity: float, multiplier: float
-    ) -> tuple[list[Any], float]:
+    def _texts_above(
+        self, counts: dict[str, int], threshold: float, sensitivity: float, multiplier: float
+    ) -> tuple[list[str], float]:
         if self._script is None:
-            published, scale = super()._above(counts, threshold, sensitivity, multiplier)
+            published, scale = super()._texts_above(counts, threshold, sensitivity, multiplier)
         else:
             said = next(self._script)
             published, scale = list(said.answer), said.scale
-        self.said.append(Said(list(published), scale))
+        self.transcript.append(RecordedAnswer(list(published), scale))
         self.log_likelihood += self._chance(set(published), counts, threshold, scale)
         return published, scale
 
     @staticmethod
-    def _chance(published: set[Any], counts: dict[Any, int], threshold: float, scale: float) -> float:
+    def _chance(published: set[str], counts: dict[str, int], threshold: float, scale: float) -> float:
         """log P[these texts are published, and of those that are there no others]."""
         if published - set(counts):
             return IMPOSSIBLE

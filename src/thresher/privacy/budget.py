@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Integral, Real
+from typing import TypeGuard
 
 from thresher.privacy.warnings import PrivacyWarning
 
@@ -73,7 +74,7 @@ class Budget:
         return math.isfinite(self.epsilon)
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 

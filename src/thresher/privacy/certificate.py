@@ -18,14 +18,14 @@ from sklearn.utils import get_tags
 
 from thresher.privacy import logs
 from thresher.privacy.accounting import Cost
-from thresher.privacy.facts import PEOPLE_NOTE
-from thresher.privacy.grades import PRINTED_NOTE, Grade, graded
+from thresher.privacy.facts import PEOPLE_NOTE, Settings
+from thresher.privacy.grades import PRINTED_NOTE, Grade, grade_of
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import RandomTrials, Release, release_from_dict
-from thresher.privacy.strict_json import parsed, read_record
-from thresher.privacy.trust import Unit, trust_formerly_in, trust_in
+from thresher.privacy.strict_json import Record, parse_json, read_record
+from thresher.privacy.trust import Unit, trust_words, trust_words_of_first_format
 from thresher.privacy.verification.statements import FORMATS, trust_of
-from thresher.privacy.verification.verify import Verification, opinion_of, stated_by, verified
+from thresher.privacy.verification.verify import Verification, second_opinion_of, statement_of_sum, verify_certificate
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 
@@ -42,9 +42,9 @@ class Certificate:
     grade: Grade
     claimed_epsilon: float | None  # what was asked for; None if privacy was switched off
     composition: str
-    releases: tuple[Mapping[str, Any], ...]
-    bounds: Mapping[str, Any]
-    settings: Mapping[str, Any]
+    releases: tuple[Record, ...]
+    bounds: Settings
+    settings: Settings
     assumptions: tuple[str, ...]  # what the guarantee rests on beside the code
     notes: tuple[str, ...]  # what else there is to know, such as why an algorithm was chosen
     randomness: str
@@ -75,7 +75,7 @@ class Certificate:
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """The certificate that ``to_json`` wrote."""
-        return cls.from_dict(parsed(text))
+        return cls.from_dict(parse_json(text))
 
     @classmethod
     def read(cls, path: str | Path) -> Certificate:
@@ -83,14 +83,14 @@ class Certificate:
         return cls.of_record(read_record(path), path)
 
     @classmethod
-    def of_record(cls, record: Any, path: str | Path) -> Certificate:
+    def of_record(cls, record: object, path: str | Path) -> Certificate:
         """The certificate in what the file at ``path`` holds."""
         if not isinstance(record, dict):
             raise ValueError(f"{path} holds neither a model nor a certificate; give a file written by thresher fit")
         return cls.from_dict(record.get("certificate", record))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
+    def from_dict(cls, data: Record) -> Certificate:
         """The certificate of parsed JSON; what earlier versions did not write is filled in."""
         if not isinstance(data, Mapping):
             raise ValueError("not a certificate: give the fields of one by their names")
@@ -100,7 +100,12 @@ class Certificate:
                 f"{', '.join(FORMATS)}"
             )
         if "format" not in data:  # what the first versions did not write
-            first = {"trust": trust_formerly_in("central", "row"), "unit": "row", "ledger": None, "model": None}
+            first = {
+                "trust": trust_words_of_first_format("central", "row"),
+                "unit": "row",
+                "ledger": None,
+                "model": None,
+            }
             data = {**first, "format": FORMATS[0], **data}
         names = {f.name for f in fields(cls)}
         if set(data) != names:
@@ -114,11 +119,11 @@ class Certificate:
 
         This checks what a certificate says against itself; it cannot tell who wrote it.
         """
-        return verified(self)
+        return verify_certificate(self)
 
     def second_opinion(self) -> float | None:
         """What dp-accounting makes of the same releases; None where it has no opinion."""
-        return opinion_of(self)
+        return second_opinion_of(self)
 
 
 def certify(
@@ -145,13 +150,13 @@ def certify(
         notes = (*notes, f"{PRINTED_NOTE}{price}")
     released = (*plan.releases, *(answer.release for answer in answers))
     assumptions = (*assumptions, *problem.assumed, *(() if chosen is None else chosen.problem.assumed))
-    grade, assumptions = graded(budget.private, printed, assumptions, randomness, released)
+    grade, assumptions = grade_of(budget.private, printed, assumptions, randomness, released)
     certificate = Certificate(
         algorithm=plan.algorithm,
         epsilon=budget.epsilon if sound else None,
         delta=budget.delta,
         adjacency=str(budget.adjacency),
-        trust=trust_in(plan.trust, problem.unit),
+        trust=trust_words(plan.trust, problem.unit),
         grade=grade,
         claimed_epsilon=budget.epsilon if budget.private else None,
         composition=f"epsilon={cost:.6g} at delta={budget.delta:.6g} by {method}",
@@ -205,14 +210,14 @@ def combine(*fits: Any) -> Certificate:
             )
     if trusted[0] is None:
         raise ValueError("trust: a certificate tells in other words than ours who must be trusted; verify it")
-    releases: list[dict[str, Any]] = []
-    members: list[dict[str, Any]] = []
+    releases: list[Record] = []
+    members: list[Record] = []
     for part in parts:
         if part.is_old and "parts" in part.settings:
             raise ValueError("a sum of an earlier version tells too little of its fits; combine their own certificates")
         releases += [{**entry, "part": entry.get("part", 0) + len(members)} for entry in part.releases]
         members += part.settings.get("parts") or [_member(part)]
-    total = stated_by(members)
+    total = statement_of_sum(members)
     counted = [release_from_dict(entry["release"]) for entry in releases if "within" not in entry]
     cost, method = sum((release.cost() for release in counted), Cost()).epsilon(total["delta"])
     told = f"epsilon={cost:.6g} at delta={total['delta']:.6g} by {method}, over {len(members)} fits on the same rows"
@@ -220,7 +225,7 @@ def combine(*fits: Any) -> Certificate:
         **total,
         epsilon=None if any(member["epsilon"] is None for member in members) else cost,
         adjacency=parts[0].adjacency,
-        trust=trust_in(trusted[0], parts[0].unit),
+        trust=trust_words(trusted[0], parts[0].unit),
         composition=told,
         releases=tuple(releases),
         settings={"parts": members},
@@ -230,7 +235,7 @@ def combine(*fits: Any) -> Certificate:
     )
 
 
-def _member(part: Certificate) -> dict[str, Any]:
+def _member(part: Certificate) -> Record:
     """What a combined certificate keeps of a part, beside its releases and what all parts share."""
     shared = ("releases", "adjacency", "trust", "n_samples", "unit")
     own = {f.name: getattr(part, f.name) for f in fields(part) if f.name not in shared}
@@ -261,7 +266,7 @@ def _certificates(fit: Any) -> list[Certificate]:
     )
 
 
-def _entries(releases: tuple[Release, ...], answers: tuple[Answer, ...]) -> list[dict[str, Any]]:
+def _entries(releases: tuple[Release, ...], answers: tuple[Answer, ...]) -> list[Record]:
     """The planned releases, equal ones as one, used more often; after a filter, what it let pass."""
     planned = {release: release.times * releases.count(release) for release in releases}
     passed = Counter(answer.release for answer in answers if answer.release not in planned)
@@ -269,7 +274,7 @@ def _entries(releases: tuple[Release, ...], answers: tuple[Answer, ...]) -> list
     return entries + [{**_entry(release, times, answers), "within": "filter"} for release, times in passed.items()]
 
 
-def _entry(release: Release, times: int, answers: tuple[Answer, ...]) -> dict[str, Any]:
+def _entry(release: Release, times: int, answers: tuple[Answer, ...]) -> Record:
     """A release and the answers it gave, equal ones counted together."""
     own = [(a.clip, a.sensitivity, a.scale) for a in answers if a.release == release]
     return {
@@ -287,7 +292,7 @@ def _number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.item() if hasattr(value, "item") else str(value)
 
 

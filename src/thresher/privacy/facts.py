@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
@@ -13,7 +14,10 @@ from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import is_whole
 from thresher.privacy.trust import Unit
 
-__all__ = ["INTERCEPT_ENTRY", "MOST_ROWS_EACH", "PEOPLE_NOTE", "PublicFacts"]
+__all__ = ["INTERCEPT_ENTRY", "MOST_ROWS_EACH", "PEOPLE_NOTE", "PublicFacts", "Settings"]
+
+Settings = Mapping[str, Any]
+"""What is settled, by name: numbers, words, lists, or nothing, as JSON has them. Each algorithm knows its own."""
 
 MOST_ROWS_EACH = 64
 """Rows of one person that count. The average of 64 is off that of all by an eighth of their spread, which is little
@@ -121,12 +125,12 @@ class PublicFacts:
         return max(abs(bound - self.target_centre) for bound in self.bounds.target)
 
     @property
-    def enforced(self) -> dict[str, Any]:
+    def enforced(self) -> Settings:
         """The bounds, as certificates list them."""
         return {**asdict(self.bounds), "row_norm": self.row_norm, "intercept_column": self.intercept_column}
 
     @property
-    def public_choices(self) -> dict[str, Any]:
+    def public_choices(self) -> Settings:
         """What else certificates list: choices that cost no privacy but shape what is found."""
         return {}
 

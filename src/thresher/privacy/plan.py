@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Budget, BudgetExceeded
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicFacts, Settings
 from thresher.privacy.releases import Release, SampledRelease, ZCDPFilter, is_priced_here
 from thresher.privacy.trust import Trust
 
@@ -29,7 +28,7 @@ class Plan:
     problem: PublicFacts
     budget: Budget
     releases: tuple[Release, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
     calibration: Calibration = "proved"
     notes: tuple[str, ...] = ()
     trust: Trust = "central"

@@ -6,16 +6,15 @@ A set is chosen by the analyst, never from the data. The vault accepts this modu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from thresher.data.sparse_structure import check_structure
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.bounds import LARGEST, SMALLEST, Bounds
 from thresher.vaults.clipping import row_norms
 from thresher.vaults.problem import LinearProblem
@@ -153,9 +152,9 @@ class Polytope(_Hull):
     in the hull and the loss may be least near it.
     """
 
-    vertices: Any
+    vertices: Matrix
 
-    def __init__(self, vertices: Any) -> None:
+    def __init__(self, vertices: Matrix) -> None:
         rows = vertices if sparse.issparse(vertices) else np.atleast_2d(np.asarray(vertices, dtype=np.float64))
         if rows.ndim != 2 or 0 in rows.shape:
             raise ValueError(f"vertices of shape {rows.shape} must be rows of coordinates, at least one")
@@ -169,7 +168,7 @@ class Polytope(_Hull):
             part.flags.writeable = False
         object.__setattr__(self, "vertices", kept)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Polytope], tuple[Matrix]]:
         return Polytope, (self.vertices,)  # so that a copy is checked and read-only, too
 
     def __eq__(self, other: object) -> bool:
@@ -199,7 +198,7 @@ class Polytope(_Hull):
         return float(np.minimum(sizes @ bounds.entries(d), norms * bounds.row_norm(d)).max())
 
     @cached_property
-    def _measures(self) -> tuple[Any, Floats]:
+    def _measures(self) -> tuple[Matrix, Floats]:
         """|v_j| and ||v||_2 of every vertex; they are asked for at every step."""
         return abs(self.vertices), row_norms(sparse.csc_array(self.vertices))
 
@@ -213,7 +212,7 @@ class Polytope(_Hull):
     def _count(self, d: int) -> int:
         return int(self.vertices.shape[0])
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _parts(self) -> tuple[Hashable, ...]:
         kept = self.vertices
         return kept.shape, kept.data.tobytes(), tuple(kept.indices.tolist()), tuple(kept.indptr.tolist())
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from thresher.privacy.budget import Adjacency
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicFacts, Settings
 from thresher.privacy.questions.base import CertifiedSearch, Clips, Question
 from thresher.privacy.sensitivity import (
     counts_sensitivity,
@@ -55,7 +53,7 @@ class Selection(Question):
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return gradient_sensitivity(clip, n, adjacency)
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         only = settings.get("selection_clip", settings["clip"])
         return only, only
 
@@ -98,7 +96,7 @@ class Vertex(Question):
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return gradient_sensitivity(clip, n, adjacency)
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         if "radius" not in settings:
             return 0.0, math.inf  # of a polytope that is not listed
         only = settings["clip"] * settings["radius"] * facts.bounds.largest_entry(facts.d)
@@ -116,7 +114,7 @@ class StepLength(Question):
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return mean_loss_sensitivity(clip, n)
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         return settings["loss_clip"], settings["loss_clip"]
 
 
@@ -151,7 +149,7 @@ class Gradient(Question):
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return gradient_sensitivity(clip, n, adjacency)
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         return settings["clip"], settings["clip"]
 
 
@@ -176,7 +174,7 @@ class RestrictedGradient(Question):
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return gradient_sensitivity(clip, n, adjacency)
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         only = settings["clip"] * facts.norm_in_units(columns)
         return only, only
 
@@ -194,7 +192,7 @@ class Moments(Question):
     def clips_of_bounds(self, facts: PublicFacts) -> Clips:
         return 0.5, math.sqrt(facts.d) / 2
 
-    def denied(self, clip: float) -> str | None:
+    def objection_to(self, clip: float) -> str | None:
         columns = 4 * clip * clip
         if math.isclose(columns, max(1, round(columns)), rel_tol=CLOSE):
             return None
@@ -211,7 +209,7 @@ class Gram(Question):
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return gram_sensitivity(clip, n, adjacency)
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         return 0.0, facts.norm_in_units(columns) ** 2  # of the row norm, which is a private answer
 
 
@@ -223,7 +221,7 @@ class BatchGradient(Question):
     of_rows_only = False
     of_several_outputs = True
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         return settings["clip"], settings["clip"]
 
 
@@ -235,7 +233,7 @@ class BatchMomentum(Question):
     of_rows_only = False
     of_several_outputs = True
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         """The clip of changes follows the moves, below what the settings allow."""
         clip, largest, momentum = settings["clip"], settings["difference_clip"], settings["momentum"]
         return momentum_clip(clip, 0.0, momentum), momentum_clip(clip, largest, momentum)
@@ -256,7 +254,7 @@ class Minimiser(Question):
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return _moved(self, clip, n, adjacency, search)
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         return settings["clip"], settings["clip"]
 
 
@@ -272,7 +270,7 @@ class Labels(Question):
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return _moved(self, clip, n, adjacency, search)
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         return 0.0, math.inf  # of public rows that are not listed
 
 
@@ -287,7 +285,7 @@ class TiltedMinimiser(Question):
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return gradient_sensitivity(clip, n, adjacency)
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         only = settings["clip"] * facts.norm_in_units(columns)
         return only, only
 

@@ -48,6 +48,7 @@ from thresher.privacy.releases.local import (
     SphereReport,
 )
 from thresher.privacy.releases.sampled import SampledGradient, SampledMomentum, SampledRelease, least_noise, noise_guess
+from thresher.privacy.strict_json import Record
 
 __all__ = [
     "BinomialGradient",
@@ -107,16 +108,16 @@ _KINDS: dict[str, type[Release]] = {
 }  # fmt: skip
 
 
-def release_from_dict(fields: dict[str, Any]) -> Release:
+def release_from_dict(fields: Record) -> Release:
     """The release a certificate lists; only kinds priced here are known."""
-    arguments = {name: _read(value) for name, value in fields.items()}
+    arguments: dict[str, Any] = {name: _read(value) for name, value in fields.items()}
     kind = _KINDS.get(arguments.pop("kind", None))
     if kind is None:
         raise ValueError(f"unknown release kind {fields.get('kind')!r}; known: {', '.join(_KINDS)}")
     return kind(**arguments)
 
 
-def _read(value: Any) -> Any:
+def _read(value: object) -> object:
     """A field as it was: some releases are made of others."""
     if isinstance(value, dict):
         return release_from_dict(value)

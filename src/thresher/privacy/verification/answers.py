@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency
-from thresher.privacy.facts import MOST_ROWS_EACH, PublicFacts
+from thresher.privacy.facts import MOST_ROWS_EACH, PublicFacts, Settings
 from thresher.privacy.grades import is_hardened
 from thresher.privacy.questions import CertifiedSearch, Clips
 from thresher.privacy.releases import (
@@ -23,6 +23,7 @@ from thresher.privacy.releases import (
 )
 from thresher.privacy.releases.central import TOLERANCE_FACTOR
 from thresher.privacy.sensitivity import CAPACITY, CERTIFIED, SUM_ERROR
+from thresher.privacy.strict_json import Record
 from thresher.privacy.verification.statements import trust_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ __all__ = ["RECIPES", "problems_of_answers", "problems_of_bounds", "problems_of_
 
 CLOSE = 1e-9  # relative: what is computed twice from the same numbers is as close as that
 
-Settings = Mapping[str, Any]
 Asked = dict[str, int]
 """How often each question is asked."""
 
@@ -158,7 +158,7 @@ def problems_of_bounds(certificate: Certificate) -> list[str]:
     ]
 
 
-def problems_of_clips(certificate: Certificate, entries: list[tuple[Release, list[Mapping[str, Any]]]]) -> list[str]:
+def problems_of_clips(certificate: Certificate, entries: list[tuple[Release, list[Record]]]) -> list[str]:
     """``entries`` are the releases of one fit, whose settings the certificate has, with their answers."""
     if set(certificate.bounds) == OF_A_MODULE:
         expected = certificate.settings.get("clip")
@@ -176,7 +176,7 @@ def problems_of_clips(certificate: Certificate, entries: list[tuple[Release, lis
             if not least * (1 - CLOSE) <= clip <= most * (1 + CLOSE):
                 allowed = f"{least:.6g}" if least == most else f"at most {most:.6g}"
                 problems.append(f"a clip of {clip:.6g} for a {release.question}: settings and bounds make it {allowed}")
-            if (denied := release.question.denied(clip)) is not None:
+            if (denied := release.question.objection_to(clip)) is not None:
                 problems.append(denied)
     return problems
 
@@ -207,7 +207,7 @@ def _alike(stated: Any, computed: Any) -> bool:
     return not isinstance(stated, (str, bool)) and math.isclose(stated, computed, rel_tol=CLOSE)
 
 
-def _problems_of_coordinates(release: Release, facts: PublicFacts, settings: Mapping[str, Any]) -> list[str]:
+def _problems_of_coordinates(release: Release, facts: PublicFacts, settings: Settings) -> list[str]:
     """Reports and sums of another number of coordinates than the columns make."""
     if isinstance(release, (SphereReport, HypercubeReport)) and release.dimension != facts.dimension:
         return [f"{release!r} reports other coordinates than {facts.dimension}"]
@@ -228,7 +228,7 @@ def _problems_of_objective(release: PerturbedMinimiser, facts: PublicFacts, ridg
     return problems
 
 
-def _clips(release: Release, facts: PublicFacts, algorithm: str, settings: Mapping[str, Any], picks: int) -> Clips:
+def _clips(release: Release, facts: PublicFacts, algorithm: str, settings: Settings, picks: int) -> Clips:
     """The least and the largest clip that there can be; from 0 to infinity where nothing listed decides."""
     decided = release.question.clips_of_bounds(facts)
     if decided is not None:
@@ -249,7 +249,7 @@ def _clips(release: Release, facts: PublicFacts, algorithm: str, settings: Mappi
 WIDENED = 1e-6  # relative: by which exact noise is widened beside what grows with rows and columns
 
 
-def problems_of_answers(release: Release, answers: list[dict[str, Any]], certificate: Certificate) -> list[str]:
+def problems_of_answers(release: Release, answers: list[Record], certificate: Certificate) -> list[str]:
     """``certificate`` is that of the fit which made the release."""
     problems = [*_problems_of_count(release, answers, certificate), *_problems_of_facts(release, certificate)]
     if release.multiplier > 0:
@@ -258,7 +258,7 @@ def problems_of_answers(release: Release, answers: list[dict[str, Any]], certifi
     return problems
 
 
-def _problems_of_count(release: Release, answers: list[dict[str, Any]], certificate: Certificate) -> list[str]:
+def _problems_of_count(release: Release, answers: list[Record], certificate: Certificate) -> list[str]:
     counts = [answer["count"] for answer in answers]
     asked = release.times if release.terms is None else 0
     if any(count < 1 for count in counts) or sum(counts) > asked:
@@ -292,7 +292,7 @@ def _problems_of_facts(release: Release, certificate: Certificate) -> list[str]:
     return problems
 
 
-def _problems_of_noise(release: Release, answer: Mapping[str, Any], certificate: Certificate) -> list[str]:
+def _problems_of_noise(release: Release, answer: Record, certificate: Certificate) -> list[str]:
     clip, sensitivity, scale = (float(answer[name]) for name in ("clip", "sensitivity", "scale"))
     least = _least_sensitivity(release, clip, certificate)
     if not (0 < least < math.inf and 0 < scale < math.inf):

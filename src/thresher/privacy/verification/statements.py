@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, TypeGuard, get_args
 
 from thresher.privacy.budget import Adjacency, is_whole
 from thresher.privacy.facts import PEOPLE_NOTE
-from thresher.privacy.grades import PRINTED_NOTE, REAL_NOISE, SEEDED, Grade, graded, real_noise
+from thresher.privacy.grades import PRINTED_NOTE, REAL_NOISE, SEEDED, Grade, grade_of, real_noise
 from thresher.privacy.releases import Release
-from thresher.privacy.trust import TRUST, Trust, Unit, trust_formerly_in, trust_in
+from thresher.privacy.strict_json import Record
+from thresher.privacy.trust import TRUST, Trust, Unit, trust_words, trust_words_of_first_format
 
 if TYPE_CHECKING:
     from thresher.privacy.certificate import Certificate
@@ -40,12 +41,12 @@ def problems_of_fields(certificate: Certificate) -> list[str]:
     return problems or [problem for entry in certificate.releases for problem in _problems_of_entry(entry)]
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """A number that is one: no truth value, no text, neither infinite nor NaN."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _problems_of_entry(entry: Any) -> Iterator[str]:
+def _problems_of_entry(entry: object) -> Iterator[str]:
     if not isinstance(entry, Mapping) or not ENTRY <= set(entry) <= ENTRY | {"part", "within"}:
         names = set(entry) if isinstance(entry, Mapping) else {_short(entry)}
         yield f"a release is listed with fields {sorted(names ^ ENTRY)} missing or unknown"
@@ -60,7 +61,7 @@ def _problems_of_entry(entry: Any) -> Iterator[str]:
         yield f"answers={_short(entry['answers'])} of a {entry['question']} are not counts, clips and numbers"
 
 
-def _is_plain_release(value: Any, name: str = "") -> bool:
+def _is_plain_release(value: object, name: str = "") -> bool:
     """Numbers, but for a few names; some releases are made of others."""
     if isinstance(value, Mapping):
         return all(_is_plain_release(each, name) for name, each in value.items())
@@ -69,58 +70,58 @@ def _is_plain_release(value: Any, name: str = "") -> bool:
     return isinstance(value, str) if name in TEXTS_OF_RELEASES else is_number(value) or value == math.inf
 
 
-def _is_answer(answer: Any) -> bool:
+def _is_answer(answer: object) -> bool:
     if not isinstance(answer, Mapping) or set(answer) != ANSWER or not is_whole(answer["count"]):
         return False
     return all(_is_size(answer[name]) for name in ("clip", "sensitivity", "scale"))
 
 
-def _is_size(value: Any) -> bool:
+def _is_size(value: object) -> bool:
     return value == "inf" or (is_number(value) and value >= 0)
 
 
-def _is_texts(value: Any) -> bool:
+def _is_texts(value: object) -> TypeGuard[Sequence[str]]:
     return isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value)
 
 
-def _is_named(value: Any) -> bool:
+def _is_named(value: object) -> TypeGuard[Record]:
     return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
 
-def _is_named_texts(value: Any) -> bool:
+def _is_named_texts(value: object) -> TypeGuard[Mapping[str, str]]:
     return _is_named(value) and _is_texts(list(value.values()))
 
 
-def _is_epsilon(value: Any) -> bool:
+def _is_epsilon(value: object) -> bool:
     return value is None or (is_number(value) and value > 0)
 
 
-def _one_of(known: Any) -> tuple[str, Callable[[Any], bool]]:
+def _one_of(known: tuple[str, ...]) -> tuple[str, Callable[[object], bool]]:
     return f"one of {', '.join(known)}", lambda value: isinstance(value, str) and value in known
 
 
-def _is_hash(value: Any) -> bool:
+def _is_hash(value: object) -> bool:
     return value is None or (isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None)
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return is_whole(value) and value >= 1
 
 
-def _is_account(value: Any) -> bool:
+def _is_account(value: object) -> bool:
     return value is None or (_is_named_texts(value) and set(value) == {"dataset", "entry", "hash"})
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 80 else f"{shown[:80]}..."
 
 
-FIELDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+FIELDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "format": _one_of(FORMATS),
     "algorithm": ("text", _is_text),
     "epsilon": ("a number above 0, or nothing", _is_epsilon),
@@ -183,7 +184,7 @@ def _problems_of_grade(certificate: Certificate, releases: list[Release]) -> lis
     problems = []
     private = certificate.claimed_epsilon is not None
     printed = any(note.startswith(PRINTED_NOTE) for note in certificate.notes)
-    grade, assumptions = graded(private, printed, certificate.assumptions, certificate.randomness, releases)
+    grade, assumptions = grade_of(private, printed, certificate.assumptions, certificate.randomness, releases)
     if certificate.is_old and set(assumptions) - set(certificate.assumptions) == {REAL_NOISE}:
         assumptions = certificate.assumptions  # as it was graded then; verify warns of it
         grade = "proved" if grade == "conditional" and not assumptions else grade
@@ -226,7 +227,7 @@ def _problems_of_unit(certificate: Certificate, releases: list[Release]) -> list
 
 def trust_of(certificate: Certificate) -> Trust | None:
     """By whose words it tells who must be trusted; None if they are nobody's."""
-    words = trust_formerly_in if certificate.is_old else trust_in
+    words = trust_words_of_first_format if certificate.is_old else trust_words
     return next((model for model in TRUST if words(model, certificate.unit) == certificate.trust), None)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from thresher.privacy.accounting import Cost
 from thresher.privacy.grades import REAL_NOISE, Grade, is_exact
 from thresher.privacy.releases import RandomTrials, Release, SampledRelease, ZCDPFilter, release_from_dict
-from thresher.privacy.trust import trust_formerly_in
+from thresher.privacy.strict_json import Record
+from thresher.privacy.trust import trust_words_of_first_format
 from thresher.privacy.verification.answers import (
     RECIPES,
     problems_of_answers,
@@ -27,12 +28,20 @@ from thresher.privacy.verification.statements import FORMATS, problems_of_fields
 if TYPE_CHECKING:
     from thresher.privacy.certificate import Certificate
 
-__all__ = ["Verification", "missing_parts", "opinion_of", "parts_of", "problems_of_sum", "stated_by", "verified"]
+__all__ = [
+    "Verification",
+    "missing_parts",
+    "parts_of",
+    "problems_of_sum",
+    "second_opinion_of",
+    "statement_of_sum",
+    "verify_certificate",
+]
 
 NOTHING = "nothing"
 COMPOSED = 1e-4  # relative: prices are written with six digits
 
-Listed = tuple[Release, Mapping[str, Any]]
+Listed = tuple[Release, Record]
 """A release as it was, and how it is listed."""
 
 
@@ -56,7 +65,7 @@ class Verification:
         return self.ok
 
 
-def verified(certificate: Certificate) -> Verification:
+def verify_certificate(certificate: Certificate) -> Verification:
     try:
         return _recomputed(certificate)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -150,12 +159,12 @@ def _problems_of_fit(fit: Certificate, listed: list[Listed]) -> list[str]:
     return problems or problems_of_clips(maker, [(release, entry["answers"]) for release, entry in made])
 
 
-def _is_tried(fit: Certificate, entry: Mapping[str, Any]) -> bool:
+def _is_tried(fit: Certificate, entry: Record) -> bool:
     """Whether it is an answer of the trial that a search tells of."""
     return "trial" in fit.settings and entry.get("within") is not None and entry["question"] != "score"
 
 
-def _maker_of(fit: Certificate, entry: Mapping[str, Any]) -> Certificate:
+def _maker_of(fit: Certificate, entry: Record) -> Certificate:
     """The fit, or the trial of a search with the rows it was made on."""
     if entry.get("within") is None or "trial" not in fit.settings:
         return fit
@@ -208,7 +217,7 @@ def _counted(releases: Iterable[Release]) -> Counter[Release]:
 # -- several fits on the same rows: what is stated follows from the parts, and none is left out -----------------------
 
 
-def stated_by(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def statement_of_sum(parts: Sequence[Record]) -> dict[str, Any]:
     """What a sum states that its parts alone decide."""
     claims = [part["claimed_epsilon"] for part in parts]
     return {
@@ -230,7 +239,7 @@ def problems_of_sum(certificate: Certificate) -> list[str]:
     problems = missing_parts(certificate)
     if certificate.is_old:
         return problems
-    expected = stated_by(parts)
+    expected = statement_of_sum(parts)
     for name in ("algorithm", "grade", "bounds", "assumptions", "randomness", "n_features"):
         if _plain(getattr(certificate, name)) != _plain(expected[name]):
             problems.append(f"{name} is not what the parts of the sum make it")
@@ -251,7 +260,7 @@ def parts_of(certificate: Certificate) -> list[Certificate]:
     if "parts" not in certificate.settings:
         return [certificate]
     names, trust = {f.name for f in fields(certificate)} - {"releases"}, trust_of(certificate)
-    words = {} if trust is None else {FORMATS[0]: trust_formerly_in(trust, certificate.unit)}
+    words = {} if trust is None else {FORMATS[0]: trust_words_of_first_format(trust, certificate.unit)}
     return [
         replace(
             certificate,
@@ -281,7 +290,7 @@ def missing_parts(certificate: Certificate) -> list[str]:
     return problems + [f"a release is of part {at}, which there is none of" for at in listed if at >= len(parts)]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """As JSON gives it back, to compare what was written with what is computed."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
@@ -295,7 +304,7 @@ def _listed(value: Any) -> Any:
 # -- a second opinion: dp-accounting's Renyi accountant, which is not ours --------------------------------------------
 
 
-def opinion_of(certificate: Certificate) -> float | None:
+def second_opinion_of(certificate: Certificate) -> float | None:
     """Epsilon at the certificate's delta: looser than the exact curve.
 
     Multipliers are relative to the sensitivity of the certificate's adjacency already, so its own default relation is

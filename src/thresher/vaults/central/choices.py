@@ -6,13 +6,13 @@ Sample and aggregate: blocks of rows vote for columns (Kifer, Smith, Thakurta 20
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.budget import is_whole
 from thresher.privacy.releases import Release
 from thresher.privacy.sensitivity import ROUND_OFF
@@ -44,7 +44,7 @@ class Choices(Rows):
         scores[excluded] = -np.inf
         # a coordinate's round-off, as in _round_off, and that of the division and the offset
         error = self._round_off(clip) + 4 * ROUND_OFF * (0.0 if offset is None else float(np.max(np.abs(offset))))
-        return self._chosen(scores, picks, release, clip, self._sensitivity(release, clip), error)
+        return self._release_choice(scores, picks, release, clip, self._sensitivity(release, clip), error)
 
     def step_length(self, theta: Floats, direction: Floats, lengths: Floats, release: Release, clip: float) -> int:
         """Which of ``lengths`` has the least loss and penalty at theta - length * direction, losses in [0, clip]."""
@@ -61,7 +61,7 @@ class Choices(Rows):
             largest = max(largest, penalty)
         # a public bound, not how many rows there are: the scale that follows from it is told in the certificate
         error = self._round_off(clip) + 4 * ROUND_OFF * (self._most_present / problem.n * clip + largest)
-        (chosen,) = self._chosen(scores, 1, release, clip, self._sensitivity(release, clip), error)
+        (chosen,) = self._release_choice(scores, 1, release, clip, self._sensitivity(release, clip), error)
         return int(chosen)
 
     def _clipped_losses(self, margins: Floats, clip: float) -> Floats:
@@ -111,10 +111,10 @@ class Choices(Rows):
         error = 4 * ROUND_OFF * self._most_present
         if self._shares is not None:  # sums of fractions are rounded, numbers of rows are not
             error += self._round_off(1.0) * self.problem.n
-        (at,) = self._chosen(scores, 1, release, 1.0, self._sensitivity(release, 1.0), error)
+        (at,) = self._release_choice(scores, 1, release, 1.0, self._sensitivity(release, 1.0), error)
         return float(levels[at])
 
-    def _ranks(self, values: Floats, levels: Floats) -> NDArray[Any]:
+    def _ranks(self, values: Floats, levels: Floats) -> Floats | Indices:
         """How many rows, or parts of people, do not exceed each level; what is not a number exceeds all."""
         if self._shares is None:
             return np.searchsorted(np.sort(values), levels, side="right")
@@ -152,7 +152,7 @@ class Voting(Rows):
         for block, rows in enumerate(engine.parts(labels, blocks)):
             targets = self._targets[labels == block] / self.problem.target_radius
             counts[ballot(rows[:, :d], units, targets, s, self.problem.intercept)] += 1
-        return self._chosen(counts, picks, release, 1.0, self._sensitivity(release, 1.0), error=0.0)
+        return self._release_choice(counts, picks, release, 1.0, self._sensitivity(release, 1.0), error=0.0)
 
     def _blocks(self, blocks: int) -> NDArray[np.int64]:
         """Each row's block, or that of its person, drawn anew."""
@@ -160,7 +160,7 @@ class Voting(Rows):
         return drawn if self._shares is None else drawn[self._shares.owners]
 
 
-def ballot(rows: Any, units: Floats, targets: Floats, most: int, intercept: bool) -> Indices:
+def ballot(rows: Matrix, units: Floats, targets: Floats, most: int, intercept: bool) -> Indices:
     """The at most ``most`` columns with the largest Lasso coefficients, columns in units of their bounds.
 
     Class labels are fitted as numbers: which columns matter hardly depends on the loss.
@@ -175,7 +175,7 @@ def ballot(rows: Any, units: Floats, targets: Floats, most: int, intercept: bool
     return order[coefficients[order] > 0]
 
 
-def _lasso(rows: Any, targets: Floats, penalty: float, intercept: bool) -> Floats:
+def _lasso(rows: Matrix, targets: Floats, penalty: float, intercept: bool) -> Floats:
     from sklearn.linear_model import Lasso  # takes long to import
 
     with warnings.catch_warnings():  # a warning that one block has not converged would tell about its rows
@@ -185,7 +185,7 @@ def _lasso(rows: Any, targets: Floats, penalty: float, intercept: bool) -> Float
     return coefficients
 
 
-def _over(rows: Any, units: Floats) -> Any:
+def _over(rows: Matrix, units: Floats) -> Matrix:
     """rows / units, column by column; CSC stays CSC."""
     if not sparse.issparse(rows):
         return np.asfortranarray(rows / units)

@@ -50,7 +50,7 @@ class Averages(Rows):
         centred = squares - self._present / (2 * self.problem.n)
         # what is added up are the squares themselves, twice as large at most, and taking off a half rounds once more
         error = self._round_off(3 * clip)
-        return self._noised(centred, release, clip, self._sensitivity(release, clip), error) + 0.5
+        return self._release_noisy(centred, release, clip, self._sensitivity(release, clip), error) + 0.5
 
     def gram(self, support: Indices, release: Release, norm: float) -> Floats:
         """(1/n) sum_i x_i x_i' + noise over the columns in ``support`` in units, rows scaled to l2 norm ``norm``."""
@@ -65,13 +65,13 @@ class Averages(Rows):
         at = np.triu_indices(len(support))
         weights = np.where(at[0] == at[1], 1.0, math.sqrt(2))  # off the diagonal an entry stands for two
         sensitivity = self._sensitivity(release, clip)
-        noisy = self._noised(matrix[at] * weights, release, clip, sensitivity, self._round_off(clip)) / weights
+        noisy = self._release_noisy(matrix[at] * weights, release, clip, sensitivity, self._round_off(clip)) / weights
         matrix[at] = noisy
         matrix.T[at] = noisy
         return matrix
 
     def _noised_average(self, value: Floats, release: Release, clip: float) -> Floats:
-        return self._noised(value, release, clip, self._sensitivity(release, clip), self._round_off(clip))
+        return self._release_noisy(value, release, clip, self._sensitivity(release, clip), self._round_off(clip))
 
 
 Residuals = Callable[[Batch, Indices], Floats]
@@ -125,7 +125,7 @@ class Batches(Rows):
     def _total_clip(self, clip: float, difference_clip: float, momentum: float) -> float:
         return momentum_clip(clip, difference_clip, momentum)
 
-    def _drawn(self, release: SampledRelease) -> Indices:
+    def _draw_batch(self, release: SampledRelease) -> Indices:
         """The rows of a batch, or of the people in it. How many there are is public if their number is fixed, and as
         planned."""
         count = self._present
@@ -136,7 +136,7 @@ class Batches(Rows):
         return drawn if self._shares is None else self._shares.rows_of(drawn)
 
     def _batch(self, rows: Indices) -> Batch:
-        by_rows: ByRows = self._known("by rows", None, self._open().by_rows)
+        by_rows: ByRows = self._cached("by rows", None, self._open().by_rows)
         return by_rows.take(rows)
 
     def _batch_residuals(self, batch: Batch, rows: Indices, theta: Floats) -> Floats:
@@ -147,7 +147,7 @@ class Batches(Rows):
     def _noised_sum(self, residuals: Residuals, release: Release, clip: float) -> Floats:
         if not isinstance(release, SampledRelease):
             raise TypeError(f"{release!r} does not say how a batch is drawn")
-        value = self._batch_sum(residuals, self._drawn(release)) / release.batch
+        value = self._batch_sum(residuals, self._draw_batch(release)) / release.batch
         sensitivity = self._sensitivity(release, clip)
         error = self._round_off(clip) * self.problem.n / release.batch  # at worst every row is drawn
         if release.sampling == "poisson":
@@ -155,7 +155,7 @@ class Batches(Rows):
             # hardened mode allows for one move, twice the error and a grid step per coordinate, is allowed for twice.
             rounding = release.multiplier * sensitivity / GRID_STEPS * math.sqrt(value.size)
             error = 2 * error + rounding / 2
-        return self._noised(value, release, clip, sensitivity, error)
+        return self._release_noisy(value, release, clip, sensitivity, error)
 
     def _batch_sum(self, residuals: Residuals, rows: Indices) -> Floats:
         batch = self._batch(rows)

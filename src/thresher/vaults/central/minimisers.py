@@ -109,7 +109,7 @@ class Minimisers(Rows):
         check_ridge(ridge)
         engine = self._charge("minimiser", release, clip, self.problem.origin())
         theta, search = self._certified_minimiser(engine, self._limits(clip), clip, ridge, self.problem.row_norm)
-        return self._noised(theta, release, clip, self._sensitivity(release, clip, search), error=0.0)
+        return self._release_noisy(theta, release, clip, self._sensitivity(release, clip, search), error=0.0)
 
     def _certified_minimiser(
         self, engine: Engine, limits: Floats, clip: float, ridge: float, row_norm: float, l1: Floats | float = 0.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
 from thresher.data.dask.collections import applied
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.facts import MOST_ROWS_EACH
 from thresher.privacy.plan import Plan
 from thresher.privacy.questions import CertifiedSearch
@@ -19,7 +19,7 @@ from thresher.vaults.clipping import clip_rows, clip_targets, residual_limits
 from thresher.vaults.engines import Engine, engine_for
 from thresher.vaults.kernels.rows import sum_of_outputs
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import Vault, no_watch
 
 __all__ = ["Rows", "Shares", "clip_residuals", "margins_of"]
 
@@ -85,6 +85,9 @@ class Shares:
         return np.cumsum(self._counts) - self._counts
 
 
+Result = TypeVar("Result")
+
+
 class Restricted(NamedTuple):
     """Some columns of the rows, over their units."""
 
@@ -102,7 +105,7 @@ class Rows(Vault):
     _shares: Shares | None = None  # every row counts 1
 
     def __init__(
-        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody,
+        self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = no_watch,
         owners: Indices | None = None,
     ) -> None:  # fmt: skip
         super().__init__(plan, noise, watch)
@@ -111,12 +114,12 @@ class Rows(Vault):
                 f"owners must be given where the unit is a person, and only there; it is {plan.problem.unit!r}"
             )
         self._views: list[Self] = []
-        rows, targets = self._clipped(X, np.asarray(y, dtype=np.float64))
+        rows, targets = self._clip(X, np.asarray(y, dtype=np.float64))
         self._engine: Engine | None = engine_for(rows, self.problem.intercept_column)
         self._targets = targets - self.problem.target_centre
         if owners is not None:
             self._shares = Shares(owners, noise)
-        self._memory: dict[str, tuple[Any, Any]] = {}
+        self._cache: dict[str, tuple[object, object]] = {}
 
     def one_against_rest(self, output: int, plan: Plan) -> Self:
         """The same rows with "is it class ``output``" for a target, answering ``plan`` on this vault's meter."""
@@ -126,7 +129,7 @@ class Rows(Vault):
             raise ValueError("plan is for other public facts than this vault's; plan for one output of its problem")
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
-        view._plan, view._views, view._memory = plan, [], {}
+        view._plan, view._views, view._cache = plan, [], {}
         view._targets = self._targets[:, output].copy()
         self._views.append(view)
         return view
@@ -140,7 +143,7 @@ class Rows(Vault):
         self._engine = None
         self._targets = np.empty(0)
         self._shares = None
-        self._memory.clear()
+        self._cache.clear()
 
     # -- for the questions --------------------------------------------------------------------------------------
 
@@ -155,7 +158,7 @@ class Rows(Vault):
         self._meter.charge(release, question)
         return engine
 
-    def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
+    def _clip(self, X: Matrix, y: Floats) -> tuple[Matrix, Floats]:
         """Rows and targets as the public bounds let them in."""
         return applied(clip_rows, X, self.problem.bounds), clip_targets(y, self.problem.bounds)
 
@@ -170,11 +173,11 @@ class Rows(Vault):
 
     def _limits(self, clip: float) -> Floats:
         """Those of whole rows."""
-        return self._known("limits", clip, lambda: self._limits_of(self._norms(), clip))  # type: ignore[no-any-return]
+        return self._cached("limits", clip, lambda: self._limits_of(self._norms(), clip))
 
     def _norms(self) -> Floats:
         """||x_i||_2 of whole rows."""
-        return self._known("norms", None, self._open().row_norms)  # type: ignore[no-any-return]
+        return self._cached("norms", None, self._open().row_norms)
 
     def _limits_of(self, norms: Floats, clip: float) -> Floats:
         """The residuals, or factors, that keep rows of these norms within l2 norm ``clip``."""
@@ -197,18 +200,18 @@ class Rows(Vault):
             columns = engine.columns(support, 1 / units)
             return Restricted(columns, units, columns.row_norms())
 
-        return self._known("columns", support, compute)  # type: ignore[no-any-return]
+        return self._cached("columns", support, compute)
 
     def _margins(self, engine: Engine, theta: Floats) -> Floats:
         """X theta of all rows."""
-        return self._known("margins", theta, lambda: margins_of(engine, self.problem.by_column(theta)))  # type: ignore[no-any-return]
+        return self._cached("margins", theta, lambda: margins_of(engine, self.problem.by_column(theta)))
 
-    def _known(self, what: str, key: Any, compute: Callable[[], Any]) -> Any:
+    def _cached(self, what: str, key: object, compute: Callable[[], Result]) -> Result:
         """What was computed for this key the last time: several questions in a row are about one theta, or support."""
-        known = self._memory.get(what)
+        known = self._cache.get(what)
         if known is None or not _same(known[0], key):
-            known = self._memory[what] = key.copy() if isinstance(key, np.ndarray) else key, compute()
-        return known[1]
+            known = self._cache[what] = key.copy() if isinstance(key, np.ndarray) else key, compute()
+        return cast(Result, known[1])  # what one name is computed by is always of one type
 
     def _residuals(self, margins: Floats, rows: Indices | slice = slice(None)) -> Floats:
         """The loss's slope in the margins, which are those of ``rows``."""
@@ -239,13 +242,13 @@ class Rows(Vault):
         n = self.problem.n
         return round_off(n, clip, self._most_present) + norm_error(self.problem.dimension, clip) / n
 
-    def _noised(self, value: Floats, release: Release, clip: float, sensitivity: float, error: float) -> Floats:
+    def _release_noisy(self, value: Floats, release: Release, clip: float, sensitivity: float, error: float) -> Floats:
         """The way out of every number: noise as planned, scaled by the sensitivity, and an entry in the record."""
-        answer, scale = self._added(value, release.noise, sensitivity, release.multiplier, error)
+        answer, scale = self._add_noise(value, release.noise, sensitivity, release.multiplier, error)
         self._record(release, clip, sensitivity, scale)
         return answer
 
-    def _added(
+    def _add_noise(
         self, value: Floats, noise: str, sensitivity: float, multiplier: float, error: float = 0.0
     ) -> tuple[Floats, float]:
         """``value`` plus noise of the named law, and the noise's scale."""
@@ -254,15 +257,15 @@ class Rows(Vault):
             return value + self._noise.l2_laplace(scale, value.size), scale
         return self._noise.gaussian(value, sensitivity, multiplier, error)
 
-    def _chosen(
+    def _release_choice(
         self, scores: Floats, picks: int, release: Release, clip: float, sensitivity: float, error: float
     ) -> Indices:
         """The way out of every choice: the largest noisy scores, in order of position, and an entry in the record."""
-        chosen, scale = self._top(scores, picks, release.noise, sensitivity, release.multiplier, error)
+        chosen, scale = self._pick_noisy(scores, picks, release.noise, sensitivity, release.multiplier, error)
         self._record(release, clip, sensitivity, scale)
         return chosen
 
-    def _top(
+    def _pick_noisy(
         self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
     ) -> tuple[Indices, float]:
         """The positions of the largest scores plus noise of the named law, and the noise's scale."""
@@ -272,8 +275,10 @@ class Rows(Vault):
         return self._noise.gumbel_top(scores, picks, sensitivity, multiplier, error)
 
 
-def _same(known: Any, key: Any) -> bool:
-    return np.array_equal(known, key) if isinstance(key, np.ndarray) else bool(known == key)
+def _same(known: object, key: object) -> bool:
+    if isinstance(key, np.ndarray):
+        return isinstance(known, np.ndarray) and np.array_equal(known, key)
+    return bool(known == key)
 
 
 def clip_residuals(residuals: Floats, limits: Floats | float) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from thresher.privacy.sensitivity import ROUND_OFF
 from thresher.vaults.central.rows import Rows
 from thresher.vaults.engines import Engine
 from thresher.vaults.engines.lazy import LazyGradient, is_walkable
+from thresher.vaults.engines.sparse import SparseEngine
 from thresher.vaults.polytopes import L1Ball, Polytope, Simplex, Walk, is_measured_here
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
@@ -25,8 +26,8 @@ FURTHEST_TARGET = 1e6  # in clips: beyond it, round-off in a residual is no long
 
 
 def can_follow(
-    engine: Any, problem: LinearProblem, noise: NoiseSource, release: Release, polytope: Any, clip: float
-) -> bool:  # fmt: skip
+    engine: Engine, problem: LinearProblem, noise: NoiseSource, release: Release, polytope: object, clip: float
+) -> TypeGuard[SparseEngine]:  # fmt: skip
     """Whether the vertices are on the axes, the rows sparse, the loss made of pieces, and the noise plain Gumbel.
 
     All other conditions are on public numbers: an exponent, score/scale, is at most n/(2 multiplier).
@@ -50,8 +51,8 @@ class Follower:
     """
 
     def __init__(
-        self, engine: Any, targets: Floats, residual: Callable[[Floats], Floats], walk: Walk, clip: float, scale: float,
-        shares: Floats | None = None,
+        self, engine: SparseEngine, targets: Floats, residual: Callable[[Floats], Floats], walk: Walk, clip: float,
+        scale: float, shares: Floats | None = None,
     ) -> None:  # fmt: skip
         problem = walk.problem
         pieces = problem.loss.pieces(targets, clip)
@@ -79,7 +80,7 @@ class Follower:
 NOTHING = 1e-300  # a coefficient that changes no margin
 
 
-def nowhere_zero(theta: Floats) -> Floats:
+def without_zeros(theta: Floats) -> Floats:
     """The same point for a product that reads every column: how many entries those of a support have is private."""
     return np.where(theta == 0, NOTHING, theta)
 
@@ -108,22 +109,22 @@ class Vertices(Rows):
         if walk is not None and walk.problem is not self.problem and walk.problem != self.problem:
             raise ValueError("the walk is for other public facts than this vault's, so its steps cannot be priced")
         clip = float(clip)
-        contribution = clip * self._known("reach", polytope, lambda: polytope.reach(self.problem))
+        contribution = clip * self._cached("reach", polytope, lambda: polytope.reach(self.problem))
         engine = self._charge("vertex", release, contribution, None if isinstance(at, Walk) else at)
         sensitivity = self._sensitivity(release, contribution)
-        follows = can_follow(engine, self.problem, self._noise, release, polytope, clip) and not constant_work
-        if walk is not None and follows:
-            index, scale = self._followed(engine, walk, release, clip, sensitivity)
+        asked = self.problem, self._noise, release, polytope, clip
+        if walk is not None and not constant_work and can_follow(engine, *asked):
+            index, scale = self._follow(engine, walk, release, clip, sensitivity)
             self._record(release, contribution, sensitivity, scale)
             return index
         theta = at.theta if isinstance(at, Walk) else at
-        scores = self._scores(engine, nowhere_zero(theta) if constant_work else theta, polytope, clip)
+        scores = self._scores(engine, without_zeros(theta) if constant_work else theta, polytope, clip)
         error = self._score_error(contribution, polytope.terms)
-        (index,) = self._chosen(scores, 1, release, contribution, sensitivity, error)
+        (index,) = self._release_choice(scores, 1, release, contribution, sensitivity, error)
         return int(index)
 
-    def _followed(
-        self, engine: Engine, walk: Walk, release: Release, clip: float, sensitivity: float
+    def _follow(
+        self, engine: SparseEngine, walk: Walk, release: Release, clip: float, sensitivity: float
     ) -> tuple[int, float]:
         """The position of the vertex and the scale of the noise, by following the walk."""
         scale = self._noise.gumbel_scale(sensitivity, release.multiplier)
@@ -132,11 +133,11 @@ class Vertices(Rows):
             shares = None if self._shares is None else self._shares.of_rows
             return Follower(engine, self._targets, self._clipped_residuals(clip), walk, clip, scale, shares)
 
-        follower: Follower = self._known("follower", (walk, clip, scale), start)
+        follower: Follower = self._cached("follower", (walk, clip, scale), start)
         try:
             return follower.draw(self._noise.uniform), scale
         except BaseException:  # it may have stopped between two moves
-            del self._memory["follower"]
+            del self._cache["follower"]
             raise
 
     def _scores(self, engine: Engine, theta: Floats, polytope: L1Ball | Simplex | Polytope, clip: float) -> Floats:

@@ -11,12 +11,11 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Numbers
 from thresher.vaults.kernels import compiled
 
 __all__ = [
@@ -80,7 +79,7 @@ SHARED_FROM = 500_000  # numbers; fewer are done before another thread has woken
 AT_A_TIME = 2**16  # numbers in a copy, where one is needed
 
 
-def product(X: NDArray[Any], columns: Indices, weights: Floats) -> Floats:
+def product(X: Numbers, columns: Indices, weights: Floats) -> Floats:
     """X[:, columns] weights, for one vector of weights or several as the columns of a matrix; X is column-major."""
     by_output = np.atleast_2d(np.ascontiguousarray(weights.T, dtype=np.float64))
     out = np.empty((len(by_output), len(X)))
@@ -95,7 +94,7 @@ def product(X: NDArray[Any], columns: Indices, weights: Floats) -> Floats:
     return out[0] if weights.ndim == 1 else out.T
 
 
-def squares(X: NDArray[Any]) -> Floats:
+def squares(X: Numbers) -> Floats:
     """sum_j x_ij^2 of each row; X is column-major."""
     out = np.zeros(len(X))
     loops = compiled()
@@ -108,7 +107,7 @@ def squares(X: NDArray[Any]) -> Floats:
     return out
 
 
-def dots(runs: NDArray[Any], vectors: Floats) -> Floats:
+def dots(runs: Numbers, vectors: Floats) -> Floats:
     """runs vectors, for one vector or several as columns: each run of numbers, a row in memory, by itself."""
     by_vector = np.atleast_2d(np.ascontiguousarray(vectors.T, dtype=np.float64))
     out = np.empty((len(by_vector), len(runs)))
@@ -133,7 +132,7 @@ def sum_of_outputs(values: Floats) -> Floats:
     return total
 
 
-def _share(work: Any, count: int, size: int) -> None:
+def _share(work: Work, count: int, size: int) -> None:
     share(work, blocks_of(np.linspace(0, count, (BLOCKS if size >= SHARED_FROM else 1) + 1, dtype=np.int64)))
 
 

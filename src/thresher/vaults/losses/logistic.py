@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -88,7 +88,7 @@ class Logistic(_LogLoss):
         chance: Floats = expit(margin)
         return chance
 
-    def adds_to(self, classes: Sequence[Any] | None) -> str:
+    def adds_to(self, classes: Sequence[object] | None) -> str:
         return "log-odds" if classes is None else f"log-odds of {classes[1]}"
 
 
@@ -122,7 +122,7 @@ class Multinomial(_LogLoss):
         chances: Floats = softmax(margin, axis=1)
         return chances
 
-    def adds_to(self, classes: Sequence[Any] | None) -> str:
+    def adds_to(self, classes: Sequence[object] | None) -> str:
         return "score of the class"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from thresher.privacy.arrays import Floats
 
@@ -116,6 +116,6 @@ class Loss(ABC):
         """How far the margins of a useful model spread."""
         return radius / 3
 
-    def adds_to(self, classes: Sequence[Any] | None) -> str:
+    def adds_to(self, classes: Sequence[object] | None) -> str:
         """What one more unit of a feature adds its coefficient to, in words."""
         return "prediction"
