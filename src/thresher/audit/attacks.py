@@ -29,7 +29,7 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from thresher.audit.cases import Claim
+from thresher.audit.cases import Claim, Claimed, Estimator
 from thresher.audit.parallel import fresh_clone, run_in_parallel
 from thresher.audit.rates import Guarantee
 from thresher.data.concealment import discreet
@@ -69,7 +69,7 @@ class Records:
 
 
 @discreet
-def read_records(estimator: Any, X: Matrix, y: ArrayLike) -> Records:
+def read_records(estimator: Estimator, X: Matrix, y: ArrayLike) -> Records:
     """Rows and targets, checked before anything is fitted; sparse rows stay sparse."""
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
         raise TypeError(
@@ -101,7 +101,7 @@ def read_records(estimator: Any, X: Matrix, y: ArrayLike) -> Records:
 
 
 def check_settings(
-    attack: Any, models: Any, priors: Any, confidence: Any, claimed: Any
+    attack: str, models: int, priors: Sequence[float], confidence: float, claimed: Claimed | None
 ) -> tuple[tuple[float, ...], Guarantee | None]:
     """The priors and the caller's claim, if every setting makes sense."""
     if attack not in ATTACKS:
@@ -119,7 +119,7 @@ def check_settings(
     return ratios, Guarantee(claim.epsilon, claim.delta)
 
 
-def _all_numbers(values: Any) -> bool:
+def _all_numbers(values: object) -> bool:
     return (
         isinstance(values, (Sequence, np.ndarray)) and np.ndim(values) == 1 and np.asarray(values).dtype.kind in "iuf"
     )
@@ -159,11 +159,11 @@ class Pool:
 
 
 def fit_pool(
-    estimator: Any,
+    estimator: Estimator,
     records: Records,
     groups: Sequence[Flags],
     models: int,
-    random_state: Any,
+    random_state: int | None,
     claim: Guarantee | None,
     n_jobs: int | None,
     verbose: int,
@@ -200,7 +200,7 @@ def _draw(rng: np.random.Generator, n: int, coins: bool, groups: Sequence[Flags]
             return rows
 
 
-def _fit(estimator: Any, X: Matrix, labels: Values, rows: Indices, seed: int) -> _FittedModel:
+def _fit(estimator: Estimator, X: Matrix, labels: Values, rows: Indices, seed: int) -> _FittedModel:
     model = fresh_clone(estimator, seed)
     # One thread: how many there are decides the order of a sum and so its last bits, and n_jobs should decide nothing.
     with warnings.catch_warnings(), threadpool_limits(1):

@@ -19,7 +19,9 @@ from thresher.audit.attacks import (
     fit_pool,
     read_records,
 )
+from thresher.audit.cases import Claimed, Estimator
 from thresher.audit.rates import (
+    Axes,
     Guarantee,
     Threshold,
     accuracy,
@@ -32,6 +34,7 @@ from thresher.audit.rates import (
 )
 from thresher.privacy.arrays import Flags, Floats, Matrix
 from thresher.privacy.budget import is_whole
+from thresher.privacy.strict_json import Record
 
 __all__ = ["AttributeResult", "attribute"]
 
@@ -69,7 +72,7 @@ class AttributeResult:
         """Plain numbers, ready for JSON."""
         return asdict(self)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Positive predictive values against the prior, with the most that the guarantee allows; returns the axes."""
         lines = {
             "members": self.predictive_values_members,
@@ -80,7 +83,7 @@ class AttributeResult:
 
 
 def attribute(
-    estimator: Any,
+    estimator: Estimator,
     X: Matrix,
     y: ArrayLike,
     column: str | int,
@@ -90,8 +93,8 @@ def attribute(
     models: int = 32,
     priors: Sequence[float] = (1, 2, 10, 100),
     confidence: float = 0.99,
-    claimed: Any = None,
-    random_state: Any = None,
+    claimed: Claimed | None = None,
+    random_state: int | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> AttributeResult:
@@ -140,7 +143,7 @@ def _counted(
     attackers: int,
     groups: Sequence[Flags],
     guarantee: Guarantee | None,
-    facts: Mapping[str, Any],
+    facts: Record,
 ) -> AttributeResult:
     """Thresholds from the members of the first ``attackers`` models, everything else from the other models."""
     low, high = groups

@@ -29,6 +29,7 @@ from thresher.audit.broken import (
 from thresher.audit.cases import AuditCase
 from thresher.audit.game import Suspect
 from thresher.audit.questions import QUESTIONS, AuditedQuestion
+from thresher.vaults.vault import Vault
 
 __all__ = ["broken_cases"]
 
@@ -97,8 +98,11 @@ def _broken_parties() -> list[AuditCase]:
 
     A minimiser takes long to find, so of copies with too little noise it gets the one that is caught in fewer runs.
     """
-    both: dict[str, tuple[Any, int]] = {"unclipped": (UnclippedParties, 500), "known-coins": (KnownCoins, 6_000)}
-    one: dict[str, tuple[Any, int]] = {
+    both: dict[str, tuple[type[Vault], int]] = {
+        "unclipped": (UnclippedParties, 500),
+        "known-coins": (KnownCoins, 6_000),
+    }
+    one: dict[str, tuple[type[Vault], int]] = {
         "quiet": (QuietCoins, 24_000),
         "no-dither": (NoDither, 500),
         "bare-part": (BarePart, 500),

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thresher.audit.pairs import Pair
+from thresher.privacy.arrays import Matrix
 from thresher.privacy.budget import Budget
 
-__all__ = ["AuditCase", "Claim", "Kind"]
+__all__ = ["AuditCase", "Claim", "Claimed", "Estimator", "Kind", "Target"]
+
+Target = Any
+"""What is audited: an algorithm or its name, an estimator, or a function of (X, y, seed). The game tells them apart."""
+
+
+class Estimator(Protocol):
+    """A linear model with scikit-learn's conventions."""
+
+    @property
+    def coef_(self) -> Matrix:
+        """Once fitted."""
+
+    @property
+    def intercept_(self) -> ArrayLike:
+        """Once fitted."""
+
+    def fit(self, X: Matrix, y: ArrayLike) -> object: ...
+
+    def get_params(self, deep: bool = True) -> Mapping[str, object]: ...
+
+    def set_params(self, **params: object) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -22,7 +46,7 @@ class Claim:
     delta: float = 0.0
 
     @classmethod
-    def of(cls, claimed: Any) -> Claim:
+    def of(cls, claimed: Claimed) -> Claim:
         """From a ``thresher.Budget``, a pair (epsilon, delta), or a number for pure epsilon-DP."""
         if isinstance(claimed, Claim):
             return claimed
@@ -30,7 +54,8 @@ class Claim:
             if isinstance(claimed, Budget):
                 epsilon, delta = claimed.epsilon, claimed.delta
             else:
-                epsilon, delta = (float(claimed), 0.0) if np.ndim(claimed) == 0 else map(float, claimed)
+                given: Any = claimed
+                epsilon, delta = (float(given), 0.0) if np.ndim(given) == 0 else map(float, given)
         except (TypeError, ValueError):
             raise ValueError(f"claimed={claimed!r} must be a Budget, a pair (epsilon, delta), or an epsilon") from None
         if not (0 < epsilon < math.inf and 0 <= delta < 1):
@@ -38,6 +63,7 @@ class Claim:
         return cls(epsilon, delta)
 
 
+Claimed: TypeAlias = Claim | Budget | float | tuple[float, float]
 Kind = Literal["algorithm", "question", "printed", "broken"]
 
 
@@ -47,7 +73,7 @@ class AuditCase:
 
     name: str
     kind: Kind
-    target: Any
+    target: Target
     pair: Pair
     claim: Claim
     runs: int

@@ -18,6 +18,7 @@ from thresher.algorithms import (
     DPSRM,
     LDPIHT,
     RRPSGD,
+    Algorithm,
     DPAdam,
     DPLSAdam,
     FrankWolfe,
@@ -31,7 +32,7 @@ from thresher.algorithms import (
 )
 from thresher.audit import pairs
 from thresher.audit.broken_cases import broken_cases
-from thresher.audit.cases import AuditCase, Claim
+from thresher.audit.cases import AuditCase, Claim, Target
 from thresher.audit.fitted_cases import broken_fits, sound_fits
 from thresher.audit.game import AuditResult, Suspect, audit
 from thresher.audit.membership import MembershipResult, membership
@@ -44,9 +45,11 @@ from thresher.estimates.shares import MeanFlags
 from thresher.federated.plans import joint
 from thresher.models.scaler import ColumnRanges
 from thresher.models.sparse import SparseRegressor
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.progress import progress_bar
+from thresher.vaults import CentralVault
 from thresher.vaults.losses import LOGISTIC, MULTINOMIAL
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
@@ -142,7 +145,7 @@ def _algorithms() -> list[AuditCase]:
     classes, added = pairs.mirrored_row(LOGISTIC), pairs.mirrored_row(adjacency="add-remove")
     three_classes = pairs.mirrored_row(MULTINOMIAL)
     rises, class_rises = pairs.one_rises(), pairs.one_rises(LOGISTIC)
-    cases: list[tuple[Any, Pair, Claim, int]] = [
+    cases: list[tuple[Target, Pair, Claim, int]] = [
         (DPIGHT(), row, GAUSSIAN, 10_000),
         (DPIGHT(iterations=5), classes, GAUSSIAN, 10_000),
         (DPIGHT(iterations=5), three_classes, GAUSSIAN, 10_000),
@@ -174,7 +177,7 @@ def _stochastic_algorithms() -> list[AuditCase]:
     row, classes = pairs.mirrored_row(n=20), pairs.mirrored_row(LOGISTIC, n=20)
     added, three_classes = pairs.mirrored_row(n=20, adjacency="add-remove"), pairs.mirrored_row(MULTINOMIAL, n=20)
     few: dict[str, Any] = {"batch": 10, "passes": 1}
-    cases: list[tuple[Any, Pair, Claim, int]] = [
+    cases: list[tuple[Target, Pair, Claim, int]] = [
         (DPSRM(**few), row, MIXED, 5_000),
         (DPSRM(**few, first_batch=20), classes, MIXED, 5_000),
         (DPLSSGD(**few), row, MIXED, 5_000),
@@ -198,7 +201,7 @@ def _local_algorithms() -> list[AuditCase]:
     label, classes = pairs.mirrored_row(n=2, d=1, sparsity=1), pairs.mirrored_row(LOGISTIC, n=1, d=3)
     three_classes = pairs.mirrored_row(MULTINOMIAL, n=2)
     one, two = Claim(1.0), Claim(2.0)
-    cases: list[tuple[Any, Pair, Claim, int]] = [
+    cases: list[tuple[Target, Pair, Claim, int]] = [
         (LDPIHT(), row, one, 10_000),
         (LDPIHT(iterations=1), classes, one, 10_000),
         (LDPIHT(randomiser="duchi-l2", iterations=1), person, one, 10_000),
@@ -221,12 +224,12 @@ class JointAlgorithm:
     """An algorithm as parties run it together: the same, with joint noise."""
 
     name: str
-    algorithm: Any
+    algorithm: Algorithm
 
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         return joint(self.algorithm.plan(problem, budget), "reference")
 
-    def run(self, vault: Any) -> Any:
+    def run(self, vault: CentralVault) -> Floats:
         return self.algorithm.run(vault)
 
 
@@ -234,7 +237,7 @@ def _joint_algorithms() -> list[AuditCase]:
     """The row that is replaced is all that one of three parties holds."""
     row, added = pairs.mirrored_row(), pairs.mirrored_row(adjacency="add-remove")
     classes = pairs.mirrored_row(LOGISTIC)
-    cases: list[tuple[str, Any, Pair, int]] = [
+    cases: list[tuple[str, Target, Pair, int]] = [
         ("joint-dp-ight", DPIGHT(iterations=3), row, 5_000),
         ("joint-dp-ight", DPIGHT(iterations=3), added, 5_000),
         ("mpc-grad-p", DPGD(passes=3), classes, 5_000),

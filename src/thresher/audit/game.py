@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thresher.algorithms import DENSE, LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_dense, resolve_local
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
-from thresher.audit.cases import Claim
+from thresher.audit.cases import Claim, Claimed, Estimator, Target
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import fresh_clone, run_in_parallel
 from thresher.audit.witness import vault_of, witness_of
@@ -34,6 +34,9 @@ from thresher.vaults.vault import Vault
 __all__ = ["AuditResult", "Event", "Suspect", "audit", "fit_of", "name_of", "plan_of", "suspect_of"]
 
 Bits = NDArray[np.int64]
+
+Play = Callable[..., tuple[Bits, list[Any]]]
+"""Some runs: their coins, and what was seen of each."""
 
 LEARNING = 0.25  # of the runs: where the rule for guessing is learnt; the others are counted
 CHUNK = 250  # runs done in one go; fixed, so that the number of processes changes nothing
@@ -125,10 +128,10 @@ class AuditResult:
 
 
 def audit(
-    target: str | Algorithm | Suspect | Callable[..., Any] | Any,
+    target: Target,
     pair: Pair,
     *,
-    claimed: Any,
+    claimed: Claimed,
     runs: int = 10_000,
     confidence: float = 0.99,
     gaussian: bool | None = None,
@@ -168,10 +171,10 @@ def audit(
     _check(pair, runs, confidence, claimed, gaussian)
     runs, confidence, started = int(runs), float(confidence), time.perf_counter()
     suspect = suspect_of(target, 1 if pair.problem is None else pair.problem.outputs)
-    play: Callable[..., tuple[Bits, list[Any]]]
+    play: Play
     arguments: tuple[Any, ...]
     if suspect is not None:
-        plan = plan_of(suspect, _problem_of(pair), claim, pair.adjacency)
+        plan = plan_of(suspect, pair.stated_problem, claim, pair.adjacency)
         _check_neighbours(plan, pair)
         play, arguments = _hear_run, (suspect, plan, pair)
         gaussian = claim.delta > 0 and math.isfinite(plan.cost.gaussian_mu) if gaussian is None else gaussian
@@ -201,7 +204,7 @@ def audit(
 
 
 def _play(
-    play: Callable[..., tuple[Bits, list[Any]]], arguments: tuple[Any, ...], runs: int, random_state: int | None,
+    play: Play, arguments: tuple[Any, ...], runs: int, random_state: int | None,
     n_jobs: int | None, verbose: int, title: str,
 ) -> tuple[Bits, list[Any]]:  # fmt: skip
     sizes = [min(CHUNK, runs - start) for start in range(0, runs, CHUNK)]
@@ -250,7 +253,7 @@ def _see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -
 class _EstimatorFit:
     """An estimator as a function: what its model shows."""
 
-    estimator: Any
+    estimator: Estimator
 
     def __call__(self, X: Matrix, y: ArrayLike, seed: int) -> Floats:
         model = fresh_clone(self.estimator, seed)
@@ -324,7 +327,7 @@ def _best_split(coins: Bits, scores: Floats) -> float:
 # -- what is audited --------------------------------------------------------------------------------------------
 
 
-def suspect_of(target: Any, outputs: int = 1) -> Suspect | None:
+def suspect_of(target: Target, outputs: int = 1) -> Suspect | None:
     """An algorithm, whatever form it was given in; None for estimators and functions."""
     suspect = target if isinstance(target, Suspect) else Suspect(target)
     algorithm = suspect.algorithm
@@ -359,13 +362,7 @@ def _check_neighbours(plan: Plan, pair: Pair) -> None:
         raise ValueError(f"pair {pair.name!r}: {plan.algorithm} takes features for public; replace a label alone")
 
 
-def _problem_of(pair: Pair) -> LinearProblem:
-    if pair.problem is None:
-        raise ValueError(f"pair {pair.name!r} has no problem: give the public facts an algorithm is planned for")
-    return pair.problem
-
-
-def fit_of(target: Any) -> Callable[..., Any]:
+def fit_of(target: Target) -> Callable[..., Any]:
     if not isinstance(target, type) and hasattr(target, "fit") and hasattr(target, "get_params"):
         return _EstimatorFit(target)
     if not isinstance(target, type) and callable(target):
@@ -376,7 +373,7 @@ def fit_of(target: Any) -> Callable[..., Any]:
     )
 
 
-def name_of(target: Any) -> str:
+def name_of(target: Target) -> str:
     if isinstance(target, Suspect):
         target = target.algorithm
     if isinstance(target, str):
@@ -384,7 +381,7 @@ def name_of(target: Any) -> str:
     return str(getattr(target, "name", None) or getattr(target, "__name__", None) or type(target).__name__)
 
 
-def _check(pair: Pair, runs: int, confidence: float, claimed: Any, gaussian: bool | None) -> None:
+def _check(pair: Pair, runs: int, confidence: float, claimed: Claimed, gaussian: bool | None) -> None:
     if not isinstance(pair, Pair):
         raise ValueError(f"pair={pair!r} must be a Pair, for example one of thresher.audit.pairs")
     if not (is_whole(runs) and runs >= 100):

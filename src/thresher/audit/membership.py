@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thresher.audit.attacks import attack_scores, check_settings, fit_pool, read_records
+from thresher.audit.cases import Claimed, Estimator
 from thresher.audit.rates import (
+    Axes,
     Guarantee,
     Threshold,
     advantage,
@@ -58,14 +60,14 @@ class MembershipResult:
         """Plain numbers, ready for JSON."""
         return asdict(self)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Positive predictive value against the prior, with the most that the guarantee allows; returns the axes."""
         lines = {"measured": self.predictive_values, "privacy bound": self.predictive_value_bounds}
         return draw_predictive_values(ax, self.priors, lines, f"Membership inference ({self.attack})")
 
 
 def membership(
-    estimator: Any,
+    estimator: Estimator,
     X: Matrix,
     y: ArrayLike,
     *,
@@ -73,8 +75,8 @@ def membership(
     models: int = 32,
     priors: Sequence[float] = (1, 2, 10, 100),
     confidence: float = 0.99,
-    claimed: Any = None,
-    random_state: Any = None,
+    claimed: Claimed | None = None,
+    random_state: int | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> MembershipResult:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from thresher.audit.bounds import one_run_epsilon_lower
-from thresher.audit.cases import Claim
+from thresher.audit.cases import Claim, Claimed, Target
 from thresher.audit.game import AuditResult, Event, Suspect, fit_of, name_of, plan_of, suspect_of
 from thresher.audit.transcript import RecordedAnswer
 from thresher.privacy.arrays import Floats, Matrix, Values
@@ -33,12 +33,12 @@ GUESSED = 0.2  # of the canaries, by default: those at either end of the ranking
 
 
 def one_run(
-    target: Any,
+    target: Target,
     problem: LinearProblem,
     X: Matrix,
     y: Values,
     *,
-    claimed: Any,
+    claimed: Claimed,
     canaries: tuple[Matrix, Values] | None = None,
     guesses: int | None = None,
     confidence: float = 0.99,
@@ -179,7 +179,7 @@ def _scores_of_model(
 
 
 def _check(
-    problem: LinearProblem, y: Values, targets: Values, guesses: int | None, confidence: float, claimed: Any
+    problem: LinearProblem, y: Values, targets: Values, guesses: int | None, confidence: float, claimed: Claimed
 ) -> int:
     count = len(targets)
     if isinstance(claimed, Budget) and claimed.adjacency is not Adjacency.REPLACE_ONE:

@@ -76,6 +76,13 @@ class Pair:
         X, Z = (sparse.csr_array(rows[0]) for rows in (self.first, self.second))
         return bool(X.shape == Z.shape and (X != Z).nnz == 0)
 
+    @property
+    def stated_problem(self) -> LinearProblem:
+        """The public facts, which algorithms cannot do without."""
+        if self.problem is None:
+            raise ValueError(f"pair {self.name!r} has no problem: give the public facts an algorithm is planned for")
+        return self.problem
+
     def _check_replaced(self) -> None:
         counts = [len(y) for _, y in (self.first, self.second)]
         if counts[0] != counts[1] or self.first[0].shape != self.second[0].shape:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from thresher.audit.cases import Estimator
 from thresher.privacy.progress import progress_bar
 
 __all__ = ["fresh_clone", "run_in_parallel"]
@@ -27,9 +28,9 @@ def run_in_parallel(
     return results
 
 
-def fresh_clone(estimator: Any, seed: int) -> Any:
+def fresh_clone(estimator: Estimator, seed: int) -> Estimator:
     """An unfitted copy for one run, with noise of its own if it takes a ``random_state``."""
-    model = clone(estimator)
+    model: Estimator = clone(estimator)
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
     return model

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from thresher.algorithms import DPIGHT, DPSLKT, FrankWolfe, LabelLDPIHT
+from thresher.algorithms import DPIGHT, DPSLKT, Algorithm, FrankWolfe, LabelLDPIHT, LocalAlgorithm
 from thresher.audit import pairs
-from thresher.audit.cases import AuditCase, Claim
+from thresher.audit.cases import AuditCase, Claim, Target
 from thresher.audit.pairs import Pair
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
@@ -138,7 +137,7 @@ def printed_cases() -> list[AuditCase]:
         "E-24": math.inf,
         "E-26": (CANDIDATES - 1) * choice.epsilon,
     }
-    cases: list[tuple[str, Any, Pair, Claim, int, str]] = [
+    cases: list[tuple[str, Target, Pair, Claim, int, str]] = [
         ("dp-ight-printed", remark, row, loose, 8_000, "E-1: the variance lacks a factor 2"),
         ("dp-ight-printed", corollary, row, usual, 4_000, "E-2: the corollary drops a factor 6"),
         ("dpsl-kt-printed", DPSLKT(calibration="printed"), flip, Claim(0.8, 0.01), 1_000, "E-5: the support flips"),
@@ -176,9 +175,9 @@ def printed_cases() -> list[AuditCase]:
     return found
 
 
-def _planned_epsilon(algorithm: Any, pair: Pair, claim: Claim) -> float:
+def _planned_epsilon(algorithm: Algorithm | LocalAlgorithm, pair: Pair, claim: Claim) -> float:
     """What the plan really costs."""
-    return float(algorithm.plan(pair.problem, Budget(claim.epsilon, claim.delta)).epsilon)
+    return float(algorithm.plan(pair.stated_problem, Budget(claim.epsilon, claim.delta)).epsilon)
 
 
 @dataclass(frozen=True)
