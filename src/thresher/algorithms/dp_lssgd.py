@@ -71,14 +71,80 @@ class Smoothed(Stochastic):
 
 @dataclass(frozen=True)
 class DPLSSGD(Smoothed, DPSGD):
-    """DP-SGD with A^-1 (noisy gradient) for the noisy gradient."""
+    """DP-SGD with A^-1 (noisy gradient) for the noisy gradient.
+
+    Parameters
+    ----------
+    passes : float, optional
+        How often every row is asked about on the average. None: a public rule of n, d and the budget.
+    batch : int, optional
+        Expected number of rows in a batch. None: a public rule; n takes all rows, and no batch is drawn.
+    step : float, optional
+        Length of a step. None: as long as the noise, known in advance, lets it be useful.
+    clip : float, optional
+        l2 norm to which the gradient of a row is clipped. None: a public rule of the bounds.
+    sampling : {"poisson", "fixed"}
+        Each row joins a batch by a coin of its own, or a batch is a random set of a fixed size (replace-one
+        only).
+    output : {"average", "last", "random"}
+        The mean of the last quarter of the iterates, the last one, or one drawn at random.
+    momentum : float
+        Part of the step before that goes on, from 0 to below 1.
+    smoothing : float
+        sigma of A = I - sigma * Laplacian; 0 smooths nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import DenseRegressor
+    >>> from thresher.algorithms import DPLSSGD
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = DenseRegressor(
+    ...     epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=DPLSSGD(batch=100, smoothing=0.5)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
+    """
 
     name: ClassVar[str] = "dp-lssgd"
 
 
 @dataclass(frozen=True)
 class LSSGD(DPLSSGD):
-    """DP-LSSGD without clipping and noise. No privacy whatsoever; it only runs with ``epsilon=float("inf")``."""
+    """DP-LSSGD without clipping and noise. No privacy whatsoever; it only runs with ``epsilon=float("inf")``.
+
+    Parameters
+    ----------
+    passes : float, optional
+        How often every row is asked about on the average. None: a public rule of n, d and the budget.
+    batch : int, optional
+        Expected number of rows in a batch. None: a public rule; n takes all rows, and no batch is drawn.
+    step : float, optional
+        Length of a step. None: as long as the noise, known in advance, lets it be useful.
+    clip : float, optional
+        l2 norm to which the gradient of a row is clipped. None: a public rule of the bounds.
+    sampling : {"poisson", "fixed"}
+        Each row joins a batch by a coin of its own, or a batch is a random set of a fixed size (replace-one
+        only).
+    output : {"average", "last", "random"}
+        The mean of the last quarter of the iterates, the last one, or one drawn at random.
+    momentum : float
+        Part of the step before that goes on, from 0 to below 1.
+    smoothing : float
+        sigma of A = I - sigma * Laplacian; 0 smooths nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import DenseRegressor
+    >>> from thresher.algorithms import LSSGD
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = DenseRegressor(
+    ...     epsilon=float("inf"), feature_bound=1.0, target_bound=1.0, algorithm=LSSGD(batch=100, passes=2)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.grade
+    'none'
+    """
 
     name: ClassVar[str] = "lssgd"
     private: ClassVar[bool] = False

@@ -37,6 +37,13 @@ class ObjectivePerturbation:
     Guarantee: ``thresher.privacy.releases.PerturbedMinimiser``. Of a small ``ridge`` the curvature term log(1 + k), k =
     curvature ||x||^2 / (n ridge), would take most of epsilon or all of it (erratum E-27); so where the ridge asked for
     is below ``default_ridge``, that one is taken. ``ridge`` is that of theta, in units of the smallest bound.
+
+    Parameters
+    ----------
+    ridge : float, optional
+        Of the penalty (ridge/2)||theta||^2, raised where it is below ``default_ridge``. None: that.
+    clip : float, optional
+        What the residual of a row at its bound is clipped to. None: a public rule.
     """
 
     ridge: float | None = None

@@ -112,6 +112,26 @@ class Pursuit:
 
     Guarantee: exponential mechanisms and Gaussians composed in zCDP. Clips are private answers themselves, and the
     price of a release depends on its noise over its clip only.
+
+    Parameters
+    ----------
+    stages : int, optional
+        Stages S in which new columns are picked. None: a public rule.
+    refinements : int, optional
+        Rounds without picks at the end. None: 2 where classes take several stages, since their loss bends; else
+        1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import Pursuit
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=Pursuit(stages=1)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     stages: int | None = None

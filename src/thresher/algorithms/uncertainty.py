@@ -13,7 +13,7 @@ from scipy.special import expit, ndtr, ndtri
 from thresher.privacy.arrays import Floats
 from thresher.privacy.facts import INTERCEPT_ENTRY
 
-__all__ = ["Competition", "Move", "Uncertainty", "errors_of_classes", "errors_of_numbers", "keeping_chance"]
+__all__ = ["Uncertainty"]
 
 
 @dataclass(frozen=True, eq=False)
