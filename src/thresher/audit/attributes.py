@@ -105,9 +105,50 @@ def attribute(
     Calibration uses models without the record only, so the attacker never sees the value it is after. "loss" is the
     stronger attack here: a filled-in value moves a record's pull as well, which "gradient" takes for evidence.
 
-    ``column`` is an index, or a name if X is a frame. ``values`` are (low, high), by default the two values the column
-    holds; rows that hold neither are not attacked. The other parameters are those of
-    ``thresher.audit.membership.membership``; a prior is the number of records with ``low`` for each with ``high``.
+    Parameters
+    ----------
+    estimator : estimator
+        An unfitted linear model with scikit-learn's conventions, of one target or two classes.
+    X : matrix or frame
+        The pool of rows, of which each model is fitted on a random half.
+    y : array
+        Their targets: numbers, or two classes.
+    column : int or str
+        What is inferred: a position, or a name if X is a frame.
+    values : (low, high), optional
+        The two values to tell apart; by default those the column holds. Rows that hold neither are not attacked.
+    attack : "loss" or "gradient"
+        The score; see ``thresher.audit.attacks.attack_scores``.
+    models : int
+        How many are fitted, at least 4; every other one is the attacker's own.
+    priors : sequence of float
+        How many records with ``low`` there are for each with ``high``.
+    confidence : float
+        Of the advantage's interval, which speaks of this pool of rows.
+    claimed : Budget, (epsilon, delta) or epsilon
+        The guarantee to hold the attack against, where the model carries no certificate (or instead of it).
+    random_state : int
+        Which rows are members, and the models' noise; makes the attack repeatable.
+    n_jobs : int
+        Processes, as in scikit-learn; -1 takes all cores.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Returns
+    -------
+    AttributeResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.audit import attribute
+    >>> X = np.sin(np.arange(1000.0)).reshape(200, 5)
+    >>> X[:, 0] = np.arange(200) % 2
+    >>> model = SparseRegressor(2, epsilon=1.0, feature_bound=1.0, target_bound=1.0)
+    >>> found = attribute(model, X, X[:, 2], 0, models=4, random_state=0)
+    >>> found.values, found.rows, found.guarantee.epsilon
+    ((0.0, 1.0), 200, 1.0)
     """
     ratios, claim = check_settings(attack, models, priors, confidence, claimed)
     records = read_records(estimator, X, y)

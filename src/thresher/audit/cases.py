@@ -40,7 +40,21 @@ class Estimator(Protocol):
 
 @dataclass(frozen=True)
 class Claim:
-    """(epsilon, delta)-DP as somebody claims it; delta may be 0."""
+    """(epsilon, delta)-DP as somebody claims it; delta may be 0.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive and finite.
+    delta : float
+        From 0 to below 1.
+
+    Examples
+    --------
+    >>> from thresher.audit import Claim
+    >>> Claim.of(2.0), Claim.of((1.0, 1e-5))
+    (Claim(epsilon=2.0, delta=0.0), Claim(epsilon=1.0, delta=1e-05))
+    """
 
     epsilon: float
     delta: float = 0.0

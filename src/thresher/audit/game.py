@@ -51,6 +51,22 @@ class Suspect:
 
     ``vault`` is by default the one that the algorithm's plan trusts; ``noise`` makes a noise source from a seed, or
     from None.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        What is run.
+    vault : class, optional
+        A vault to run it over, perhaps a broken one. None: that of the algorithm's plan.
+    noise : callable
+        Makes a noise source from a seed, or from None.
+
+    Examples
+    --------
+    >>> from thresher.algorithms import DPIGHT
+    >>> from thresher.audit import Suspect
+    >>> Suspect(DPIGHT(iterations=1)).vault is None
+    True
     """
 
     algorithm: Algorithm | LocalAlgorithm
@@ -64,7 +80,19 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Event:
-    """The rule for guessing: the second data set if score >= high, the first if score < low, else neither."""
+    """The rule for guessing: the second data set if score >= high, the first if score < low, else neither.
+
+    Parameters
+    ----------
+    low, high : float
+        Where guesses begin; infinite if that side is never guessed.
+
+    Examples
+    --------
+    >>> from thresher.audit import Event
+    >>> print(Event(float("-inf"), 2.0))
+    second if the score is at least 2
+    """
 
     low: float
     high: float
@@ -91,7 +119,36 @@ class Event:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found: with the stated confidence, epsilon at the claimed delta is above ``epsilon_lower``."""
+    """What an audit found: with the stated confidence, epsilon at the claimed delta is above ``epsilon_lower``.
+
+    Parameters
+    ----------
+    target, pair : str
+        What was attacked, and where.
+    claimed_epsilon, delta : float
+        What was claimed.
+    epsilon_lower : float
+        What epsilon is above, with ``confidence``.
+    mu_lower : float or None
+        The same for mu of Gaussian DP, if ``assumption`` holds.
+    confidence : float
+        Of the bound.
+    event : Event
+        The rule for guessing.
+    right, wrong : int
+        Guesses of the ``counted`` ones, out of all ``runs``.
+    assumption : str or None
+        What the bound rests on, beside counting.
+    seconds : float
+        How long it took.
+
+    Examples
+    --------
+    >>> from thresher.audit import audit, pairs
+    >>> result = audit("output-perturbation", pairs.mirrored_row(n=20), claimed=(1.0, 1e-3), runs=400)
+    >>> result.counted, result.to_dict()["violated"] == result.violated
+    (400, True)
+    """
 
     target: str
     pair: str
@@ -163,9 +220,26 @@ def audit(
         Turn the counts into mu of Gaussian DP, which is far sharper at a small delta, and state the assumption.
         Default: for algorithms whose releases are all Gaussian.
     random_state : int
-        Makes the audit repeatable, whatever ``n_jobs`` is. n_jobs, verbose: as in scikit-learn.
+        Makes the audit repeatable, whatever ``n_jobs`` is.
+    n_jobs : int
+        Processes, as in scikit-learn; -1 takes all cores.
+    verbose : int
+        1 shows a progress bar on a terminal.
     name : str
         How the result calls the target.
+
+    Returns
+    -------
+    AuditResult
+
+    Examples
+    --------
+    A mechanism without noise, which claims to be private:
+
+    >>> from thresher.audit import audit, pairs
+    >>> result = audit(lambda X, y, seed: y.mean(), pairs.mirrored_row(n=20), claimed=1.0, runs=400, random_state=0)
+    >>> result.violated
+    True
     """
     claim = Claim.of(claimed)
     _check(pair, runs, confidence, claimed, gaussian)

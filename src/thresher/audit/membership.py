@@ -84,17 +84,44 @@ def membership(
 
     Parameters
     ----------
-    estimator
+    estimator : estimator
         An unfitted linear model with scikit-learn's conventions, of one target or two classes. With
         ``adjacency="add-remove"`` the members are chosen by coins; a declared ``n_public`` should be half the rows.
+    X : matrix or frame
+        The pool of rows, of which each model is fitted on a random half.
+    y : array
+        Their targets: numbers, or two classes.
     attack : "loss" or "gradient"
         The score; see ``thresher.audit.attacks.attack_scores``.
-    priors
+    models : int
+        How many are fitted, at least 4; every other one is the attacker's own.
+    priors : sequence of float
         How many non-members there are for each member among those the attacker asks about.
-    confidence
+    confidence : float
         Of the advantage's interval, which speaks of this pool of rows.
     claimed : Budget, (epsilon, delta) or epsilon
         The guarantee to hold the attack against, where the model carries no certificate (or instead of it).
+    random_state : int
+        Which rows are members, and the models' noise; makes the attack repeatable.
+    n_jobs : int
+        Processes, as in scikit-learn; -1 takes all cores.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Returns
+    -------
+    MembershipResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.audit import membership
+    >>> X = np.sin(np.arange(1000.0)).reshape(200, 5)
+    >>> model = SparseRegressor(2, epsilon=1.0, feature_bound=1.0, target_bound=1.0)
+    >>> found = membership(model, X, X[:, 2], models=4, random_state=0)
+    >>> found.rows, found.models, found.guarantee.epsilon
+    (200, 2, 1.0)
     """
     ratios, claim = check_settings(attack, models, priors, confidence, claimed)
     records = read_records(estimator, X, y)

@@ -54,6 +54,28 @@ class Pair:
     ``score`` turns what an estimator's model or a function shows into a number that is larger the more it looks like
     ``second``; without one, it is learnt from runs that are not counted. Algorithms need none: they are scored by the
     privacy loss of all their answers. With more than two classes, y has one 0/1 column for each.
+
+    Parameters
+    ----------
+    name : str
+        How results call it.
+    first, second : (X, y)
+        Neighbours: they differ in one row, or one of them has a row more.
+    problem : LinearProblem, optional
+        The public facts, which algorithms need.
+    adjacency : "replace-one" or "add-remove"
+        In which sense they are neighbours.
+    score : callable, optional
+        Larger, the more an outcome looks like ``second``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher.audit import Pair
+    >>> X = np.zeros((10, 1))
+    >>> y, other = np.zeros(10), np.eye(10)[0]
+    >>> Pair("one target", (X, y), (X, other)).same_features
+    True
     """
 
     name: str

@@ -32,7 +32,55 @@ __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a fitted model cost in privacy. ``epsilon`` is None where nothing is guaranteed."""
+    """What a fitted model cost in privacy. ``epsilon`` is None where nothing is guaranteed.
+
+    Parameters
+    ----------
+    algorithm : str
+        What was run.
+    epsilon, delta : float
+        What is guaranteed; no epsilon where nothing is.
+    adjacency : str
+        Which data sets are neighbours.
+    trust : mapping
+        Who sees what, and who must be trusted with what.
+    grade : "proved", "conditional", "printed" or "none"
+        How far the guarantee carries.
+    claimed_epsilon : float or None
+        What was asked for; None if privacy was switched off.
+    composition : str
+        What the releases cost together, and by which proof.
+    releases : tuple of mappings
+        Every release as it was planned, with the answers it gave.
+    bounds, settings : mapping
+        What was clipped to what, and every hyper-parameter.
+    assumptions, notes : tuple of str
+        What the guarantee rests on beside the code, and what else there is to know.
+    randomness : str
+        Where the noise came from.
+    n_samples, n_features : int
+        How many rows, or people, and columns.
+    versions : mapping
+        Of the packages that took part.
+    ledger : mapping or None
+        The entry that paid for it.
+    unit : "row" or "person"
+        What is protected.
+    model : str or None
+        The hash of the model it belongs to.
+    format : str
+        Of the certificate itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import Certificate, SparseRegressor
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(1, epsilon=1.0, feature_bound=1.0, target_bound=1.0).fit(X, X[:, 2])
+    >>> certificate = Certificate.from_json(model.certificate_.to_json())
+    >>> certificate.epsilon, certificate.grade, bool(certificate.verify())
+    (1.0, 'proved', True)
+    """
 
     algorithm: str
     epsilon: float | None
@@ -197,6 +245,32 @@ def combine(*fits: Any) -> Certificate:
     deltas, which is less than the sum of the epsilons. A later fit may use what earlier ones released: composition is
     adaptive. Only what each may cost must not: where that is decided as one goes, a ``thresher.Ledger`` counts.
     A step that learns from the rows and has no certificate is refused: no total could be stated.
+
+    Parameters
+    ----------
+    *fits : Certificate or fitted estimator
+        Fits on the same rows, in any order.
+
+    Returns
+    -------
+    Certificate
+        Of all of them together.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to combine, if the fits are of other rows, neighbours or trust, or if one has no certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor, combine
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(1, epsilon=1.0, feature_bound=1.0, target_bound=1.0)
+    >>> first = model.fit(X, X[:, 2]).certificate_
+    >>> second = model.fit(X, X[:, 3]).certificate_
+    >>> 1.0 < combine(first, second).epsilon < 2.0
+    True
     """
     parts = [certificate for fit in fits for certificate in _certificates(fit)]
     if not parts:

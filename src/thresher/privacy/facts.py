@@ -38,7 +38,29 @@ INTERCEPT_ENTRY = 0.5
 
 @dataclass(frozen=True)
 class PublicFacts:
-    """Public facts about a table. Nothing here is read from the data except n and d."""
+    """Public facts about a table. Nothing here is read from the data except n and d.
+
+    Parameters
+    ----------
+    n : int
+        Rows, or people: a declared number where how many there are is private.
+    d : int
+        Columns.
+    bounds : Bounds
+        What rows and targets are clipped to.
+    intercept : bool
+        Whether every row ends in a public constant.
+    unit : "row" or "person"
+        What n counts and neighbours differ in.
+
+    Examples
+    --------
+    >>> from thresher.privacy.bounds import Bounds
+    >>> from thresher.privacy.facts import PublicFacts
+    >>> facts = PublicFacts(1000, 4, Bounds(feature=1.0), intercept=True)
+    >>> facts.dimension, facts.intercept_column
+    (5, 0.25)
+    """
 
     n: int
     """Rows, or people: a declared number where how many there are is private."""

@@ -47,7 +47,27 @@ Listed = tuple[Release, Record]
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome of ``Certificate.verify``; true if nothing contradicts what the certificate claims."""
+    """The outcome of ``Certificate.verify``; true if nothing contradicts what the certificate claims.
+
+    Parameters
+    ----------
+    ok : bool
+        Whether nothing contradicts the rest.
+    epsilon : float
+        What the listed releases cost, recomputed.
+    method : str
+        By which proof.
+    problems : tuple of str
+        What is contradicted.
+    warnings : tuple of str
+        What is no contradiction, but should be known.
+
+    Examples
+    --------
+    >>> from thresher.privacy.certificate import Verification
+    >>> bool(Verification(False, 2.0, "zCDP", ("the listed releases cost more than stated",)))
+    False
+    """
 
     ok: bool
     epsilon: float
