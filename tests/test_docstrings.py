@@ -6,10 +6,14 @@ import doctest
 import inspect
 import re
 import warnings
+from dataclasses import is_dataclass
 
 import pytest
 
 import thresher
+import thresher.accounting
+import thresher.algorithms
+import thresher.audit
 
 PUBLIC = {
     name: thing
@@ -17,6 +21,12 @@ PUBLIC = {
     if callable(thing := getattr(thresher, name)) and not (inspect.isclass(thing) and issubclass(thing, Warning))
 }
 WITHOUT_EXAMPLE = {"BudgetExceeded"}
+IN_ROOMS = {
+    f"{room.__name__}.{name}": thing
+    for room in (thresher.accounting, thresher.algorithms, thresher.audit)
+    for name in room.__all__
+    if inspect.isfunction(thing := getattr(room, name)) or is_dataclass(thing)
+}
 
 
 def parameters_told(text):
@@ -37,6 +47,19 @@ def test_every_parameter_is_told_of_and_no_other(name):
     assert text is not None
     assert parameters_told(text) == {each.lstrip("*") for each in taken}
     assert not re.search("arameters (that are not listed )?are those of", text)
+
+
+@pytest.mark.parametrize("name", IN_ROOMS)
+def test_what_the_rooms_show_tells_of_all_parameters_and_has_an_example_that_runs(name):
+    thing = IN_ROOMS[name]
+    assert parameters_told(inspect.getdoc(thing)) == set(inspect.signature(thing).parameters)
+    told = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for example in examples_in(thing):
+            doctest.DocTestRunner().run(example, out=told.append)
+    assert examples_in(thing)
+    assert not told, "".join(told)
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC.keys() - WITHOUT_EXAMPLE))

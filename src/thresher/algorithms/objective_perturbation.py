@@ -44,6 +44,20 @@ class ObjectivePerturbation:
         Of the penalty (ridge/2)||theta||^2, raised where it is below ``default_ridge``. None: that.
     clip : float, optional
         What the residual of a row at its bound is clipped to. None: a public rule.
+
+    Examples
+    --------
+    With as many coefficients as columns, since all of them are released at once:
+
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import ObjectivePerturbation
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     5, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=ObjectivePerturbation()
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     ridge: float | None = None

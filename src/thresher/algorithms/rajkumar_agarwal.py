@@ -40,6 +40,19 @@ class RajkumarAgarwal(DPGD):
         The mean of the last quarter of the iterates, the last one, or one drawn at random.
     momentum : float
         Part of the step before that goes on, from 0 to below 1.
+
+    Examples
+    --------
+    Parties ask it (``thresher.federated``), a curator never does; what it really costs stands in the plan:
+
+    >>> from thresher import Budget
+    >>> from thresher.algorithms import RajkumarAgarwal
+    >>> from thresher.privacy.bounds import Bounds
+    >>> from thresher.vaults.losses import SQUARED
+    >>> from thresher.vaults.problem import LinearProblem
+    >>> problem = LinearProblem(1000, 5, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=5, loss=SQUARED)
+    >>> RajkumarAgarwal(passes=2).plan(problem, Budget(1.0, 1e-6)).calibration
+    'printed'
     """
 
     momentum: float = 0.0

@@ -45,6 +45,55 @@ class AttributeResult:
 
     Only the difference is the model's leak about its members; what it says about strangers it has learned from others
     (Jayaraman and Evans 2022). A bound is None where nothing is guaranteed; bounds hold for expected rates.
+
+    Parameters
+    ----------
+    attack : str
+        The score: "loss" or "gradient".
+    column : str or int
+        Its name or position.
+    values : (low, high)
+        What was told apart.
+    rows : int
+        Those that hold one of the two values.
+    models : int
+        Those that were attacked and counted.
+    accuracy_members, accuracy_non_members : float
+        How often the value was guessed.
+    advantage : float
+        The difference of the two.
+    advantage_interval : (low, high)
+        Of the advantage, with ``confidence``.
+    advantage_bound : float or None
+        The most that the guarantee allows.
+    confidence : float
+        Of the interval.
+    threshold : Threshold
+        Of the accuracies.
+    priors : tuple of float
+        Records with ``low`` for each with ``high``.
+    predictive_values_members, predictive_values_non_members : tuple
+        One for each prior; None where no record was flagged.
+    predictive_value_bounds : tuple or None
+        For members, given the rates on non-members.
+    sure_threshold : Threshold
+        Of the predictive values.
+    rates_members, rates_non_members : (float, float)
+        At the sure threshold: the share flagged of ``high`` and of ``low``.
+    guarantee : Guarantee or None
+        What the bounds follow from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.audit import attribute
+    >>> X = np.sin(np.arange(1000.0)).reshape(200, 5)
+    >>> X[:, 0] = np.arange(200) % 2
+    >>> model = SparseRegressor(2, epsilon=1.0, feature_bound=1.0, target_bound=1.0)
+    >>> result = attribute(model, X, X[:, 2], 0, models=4, random_state=0)
+    >>> 0 < result.advantage_bound < 1
+    True
     """
 
     attack: str

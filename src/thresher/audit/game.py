@@ -136,7 +136,9 @@ class AuditResult:
     event : Event
         The rule for guessing.
     right, wrong : int
-        Guesses of the ``counted`` ones, out of all ``runs``.
+        Guesses, in the runs that are counted.
+    counted, runs : int
+        How many runs are counted, of all that were played.
     assumption : str or None
         What the bound rests on, beside counting.
     seconds : float

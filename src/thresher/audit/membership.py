@@ -35,6 +35,52 @@ class MembershipResult:
 
     A bound is None where nothing is guaranteed. Bounds hold for expected rates: a measured value may lie above its
     bound by chance, the more easily the fewer ``alarms`` it rests on.
+
+    Parameters
+    ----------
+    attack : str
+        The score: "loss" or "gradient".
+    rows : int
+        How many rows the pool has.
+    models : int
+        Those that were attacked and counted.
+    advantage : float
+        TPR - FPR.
+    advantage_interval : (low, high)
+        Of the advantage, with ``confidence``.
+    advantage_bound : float or None
+        The most that the guarantee allows.
+    confidence : float
+        Of the interval.
+    threshold : Threshold
+        Of the advantage.
+    priors : tuple of float
+        Non-members for each member.
+    predictive_values : tuple
+        One for each prior; None where nobody was flagged.
+    predictive_value_bounds : tuple or None
+        The most that the guarantee allows.
+    sure_threshold : Threshold
+        Of the predictive values.
+    true_positive_rate, false_positive_rate : float
+        At the sure threshold.
+    alarms : (int, int)
+        Members and non-members flagged there, over all counted models.
+    guarantee : Guarantee or None
+        What the bounds follow from.
+    roc_fpr, roc_tpr : tuple of float
+        The curve of the score that gave the advantage.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.audit import membership
+    >>> X = np.sin(np.arange(1000.0)).reshape(200, 5)
+    >>> model = SparseRegressor(2, epsilon=1.0, feature_bound=1.0, target_bound=1.0)
+    >>> result = membership(model, X, X[:, 2], models=4, random_state=0)
+    >>> 0 < result.advantage_bound < 1
+    True
     """
 
     attack: str

@@ -54,10 +54,38 @@ def one_run(
         report; of the others only the model: coefficients and, last, the intercept.
     problem : LinearProblem
         Public facts; ``problem.n`` counts the real rows and the canaries.
+    X, y : matrix, array
+        The real rows, and their targets.
+    claimed : Budget, (epsilon, delta) or epsilon
+        What is to be disproved. A bare number is a claim of pure epsilon-DP.
     canaries : (X, y)
         Rows of the attacker's making; default: as many as ``problem.n`` leaves room for, by ``random_canaries``.
     guesses : int
         How many canaries the attacker guesses; default: a fifth of them. Fixed before the run.
+    confidence : float
+        A sound mechanism is flagged with at most the chance that is left of 1.
+    random_state : int
+        Makes the run, its coins and its canaries repeatable.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Returns
+    -------
+    AuditResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher.algorithms import DPIGHT
+    >>> from thresher.audit import one_run
+    >>> from thresher.privacy.bounds import Bounds
+    >>> from thresher.vaults.losses import SQUARED
+    >>> from thresher.vaults.problem import LinearProblem
+    >>> X = np.sin(np.arange(2500.0)).reshape(50, 50)
+    >>> problem = LinearProblem(100, 50, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=5, loss=SQUARED)
+    >>> result = one_run(DPIGHT(iterations=2), problem, X, X[:, 2], claimed=(1.0, 1e-3), random_state=0)
+    >>> result.counted, result.runs, result.violated
+    (50, 1, False)
     """
     claim, started = Claim.of(claimed), time.perf_counter()
     rows, targets = canaries or random_canaries(problem, max(problem.n - len(y), 0), random_state)

@@ -248,7 +248,7 @@ def combine(*fits: Any) -> Certificate:
 
     Parameters
     ----------
-    *fits : Certificate or fitted estimator
+    fits : Certificate or fitted estimator
         Fits on the same rows, in any order.
 
     Returns
@@ -259,7 +259,7 @@ def combine(*fits: Any) -> Certificate:
     Raises
     ------
     ValueError
-        If there is nothing to combine, if the fits are of other rows, neighbours or trust, or if one has no certificate.
+        If there is nothing to combine, if fits are of other rows, neighbours or trust, or if one has no certificate.
 
     Examples
     --------
