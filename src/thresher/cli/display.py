@@ -13,13 +13,12 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from thresher.algorithms.outlook import noise_over_largest_signal, noise_over_signal
-from thresher.data.terminal_text import displayable
+from thresher.algorithms.signal_to_noise import noise_over_largest_signal, noise_over_signal
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import Release, release_from_dict
-from thresher.report.words import UNITS, between, short, told
+from thresher.report.words import UNITS, displayable, range_text, setting_text, value_text
 from thresher.vaults.problem import LinearProblem, linear_problem
 
 __all__ = [
@@ -75,18 +74,18 @@ def show_plans(plans: list[Plan]) -> None:
     budget, problem = plans[0].budget, plans[0].problem
     grid = Grid("algorithm", "releases", "noise / sensitivity", "settings")
     for item in plans:
-        settings = ", ".join(f"{k} {short(v)}" for k, v in item.settings.items())
+        settings = ", ".join(f"{k} {value_text(v)}" for k, v in item.settings.items())
         kinds: dict[str, list[Release]] = {}
         for release in item.releases:
             kinds.setdefault(f"{release.question}, {release.noise}", []).append(release)
         for at, (kind, releases) in enumerate(kinds.items()):
             times = sum(release.times for release in releases)
-            noise = between([release.multiplier for release in releases])
+            noise = range_text([release.multiplier for release in releases])
             first = at == 0
             grid.add_row(item.algorithm if first else "", f"{times} x {kind}", noise, settings if first else "")
     grid.title = f"epsilon {budget.epsilon:g}, delta {budget.delta:.2g}, {budget.adjacency}, {problem.n} x {problem.d}"
     out.print(grid)
-    show_outlook(linear_problem(plans[0]), budget)
+    show_signal_to_noise(linear_problem(plans[0]), budget)
 
 
 def plan_record(plan: Plan) -> dict[str, Any]:
@@ -103,7 +102,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
     }
 
 
-def show_outlook(problem: LinearProblem, budget: Budget) -> None:
+def show_signal_to_noise(problem: LinearProblem, budget: Budget) -> None:
     """Noise against signal, and a warning where nothing private can work."""
     ratio, least = noise_over_signal(problem, budget), noise_over_largest_signal(problem, budget)
     out.print(f"Noise over signal for {problem.sparsity} equally strong, unrelated features: {ratio:.2g}.")
@@ -144,12 +143,14 @@ def show_certificate(certificate: Certificate) -> None:
             continue
         kinds.setdefault(f"{entry['question']}, {entry['noise']} noise", []).extend(entry["answers"])
     for kind, answers in kinds.items():
-        scale, sensitivity = (between([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity"))
+        scale, sensitivity = (
+            range_text([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity")
+        )
         count = sum(answer["count"] for answer in answers)
         grid.add_row("released", f"{count} x {kind} {scale} for sensitivity {sensitivity}")
     for name in ("feature", "row", "target", "gradient"):
         if certificate.bounds.get(name) is not None:
-            grid.add_row(f"{name} bound", told(certificate.bounds[name]))
+            grid.add_row(f"{name} bound", setting_text(certificate.bounds[name]))
     for assumption in certificate.assumptions:
         grid.add_row("assuming", assumption)
     for note in certificate.notes:

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import typer
 
-from thresher.data.terminal_text import displayable
 from thresher.privacy.budget import BudgetExceeded
 from thresher.privacy.warnings import ThresherWarning
+from thresher.report.words import displayable
 
 __all__ = ["call_or_complain", "check_outputs", "complain", "log_to_stderr"]
 

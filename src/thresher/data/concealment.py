@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-__all__ = ["compared", "discreet"]
+__all__ = ["concealed_comparison", "without_causes"]
 
 Door = TypeVar("Door", bound=Callable[..., Any])
 
 
-def discreet(function: Door) -> Door:
+def without_causes(function: Door) -> Door:
     """A door whose exceptions come alone, without those behind them."""
 
     @functools.wraps(function)
@@ -32,7 +32,7 @@ def discreet(function: Door) -> Door:
 
 
 @contextmanager
-def compared(wanted: str) -> Iterator[None]:
+def concealed_comparison(wanted: str) -> Iterator[None]:
     """What others' code says of targets that it cannot compare may quote them: only its kind is told."""
     try:
         yield

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.data.dask.collections import Refused, reject_infinite
+from thresher.data.dask import Refused, reject_infinite
 from thresher.data.tables import (
     SVMLIGHT_READ,
     Table,

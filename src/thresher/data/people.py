@@ -9,12 +9,12 @@ import numpy as np
 
 from thresher.privacy.arrays import Indices
 
-__all__ = ["numbered"]
+__all__ = ["person_of_each_row"]
 
 LAST_WHOLE = 2.0**53  # up to here, different whole numbers are different floats
 
 
-def numbered(groups: Any, rows: int, fewest: int = 2) -> Indices:
+def person_of_each_row(groups: Any, rows: int, fewest: int = 2) -> Indices:
     """The number of each row's person, for ``rows`` rows. How many rows there are is private: no error tells it, and
     none tells whether there are ``fewest`` people where that is 0."""
     # of a list as it is: an array would make text of 1 and of 1.0, and so two people of one

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.data.sparse_structure import check_structure
 
 __all__ = [
@@ -97,7 +97,7 @@ class Table:
     assumptions: tuple[str, ...] = ()
 
 
-@discreet
+@without_causes
 def read_table(path: str | Path, target: str | None, only: list[str] | None = None, person: str | None = None) -> Table:
     """Read ``.csv``, ``.parquet``, ``.svm``/``.libsvm`` (svmlight) or ``.npz`` (a SciPy CSR matrix with ``y``).
 

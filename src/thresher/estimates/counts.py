@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.data.schema.cells import FAULTS, faults_of, ids_of
 from thresher.data.schema.column import Column
 from thresher.data.schema.schema import Schema
@@ -40,7 +40,7 @@ class Counts:
         }  # fmt: skip
 
 
-@discreet
+@without_causes
 def count_faults(
     data: Any, schema: Schema, *, epsilon: float, delta: float | None = None, ledger: Any = None,
     dataset: str | None = None, tell: Callable[[float], None] = lambda part: None,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.data.schema.draft import MOST_CATEGORIES, OFTEN
 from thresher.data.schema.looks import FIRST_DAY, LAST_DAY, Looks, Undeclared, named_code, named_id
 from thresher.data.schema.writing import Facts, opening, outwards, rounded, sections, table, years
@@ -95,7 +95,7 @@ class Steps:
             )
 
 
-@discreet
+@without_causes
 def estimate(
     data: Any, target: str, *, epsilon: float, delta: float | None = None, largest: float = LARGEST,
     ledger: Any = None, dataset: str | None = None, tell: Callable[[float], None] = lambda part: None,

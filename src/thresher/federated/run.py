@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.data.tables import labels, read_table
 from thresher.federated.aborted import Aborted
 from thresher.federated.estimators import algorithm_of, checked_party
@@ -26,7 +26,7 @@ from thresher.vaults.randomness import NoiseSource
 __all__ = ["run_party"]
 
 
-@discreet
+@without_causes
 def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], Seat], verbose: int = 0) -> Any:
     """The fitted model, once every party has said the same; ``seat`` sits down with the others.
 

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import validate_data
 
-from thresher.data.dask.collections import Collection, Partitions, stand_in
+from thresher.data.dask import Collection, Partitions, zero_row_like
 from thresher.data.memory import check_memory
-from thresher.data.people import numbered
+from thresher.data.people import person_of_each_row
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import reject_text, without_counts, without_values
 from thresher.ledger import without_password
@@ -107,7 +107,7 @@ class PrivateEstimator(BaseEstimator):
                 f"groups is not supported by {type(self).__name__}.fit: every row is a person's only report there; "
                 "give one row per person and drop the argument"
             )
-        return numbered(groups, rows, self._fewest)
+        return person_of_each_row(groups, rows, self._fewest)
 
     def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...], owners: Indices | None = None) -> Self:
         n, d = X.shape if owners is None else (int(owners.max(initial=-1)) + 1, X.shape[1])
@@ -202,7 +202,7 @@ class PrivateEstimator(BaseEstimator):
         """The same for rows that stay on Dask workers: their columns and targets here, their cells there."""
         if self._vault() is not CentralVault:
             raise TypeError(f"X is a Dask collection: {type(self).__name__} takes rows in memory; give X.compute()")
-        validate_data(self, stand_in(X.X))
+        validate_data(self, zero_row_like(X.X))
         parts = X.partitions(self._dtypes)
         rows = sparse.csr_array((parts.shape[0], 1))  # as many as there are, so that their number is checked, too
         _, y = check_X_y(rows, y, accept_sparse=True, ensure_min_samples=self._fewest, estimator=self)

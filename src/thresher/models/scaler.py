@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.data.tables import reject_text
 from thresher.models.estimator import PrivateEstimator, design_of
 from thresher.privacy.accounting import zcdp_rho
@@ -168,7 +168,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> LinearProblem:
         return LinearProblem(n_samples, n_features, self._bounds(), sparsity=n_features, loss=SQUARED, intercept=False)
 
-    @discreet
+    @without_causes
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Learn the ranges of the columns of ``X`` (NumPy, SciPy sparse, pandas, polars); ``y`` is ignored.
 
@@ -192,7 +192,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
             )
         return self._fit(X, np.zeros(X.shape[0]), (), owners)
 
-    @discreet
+    @without_causes
     def transform(self, X: Any) -> Any:
         """The columns of ``X`` in [-1, 1], whatever values it holds."""
         X = self._taken(X)
@@ -202,7 +202,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
                 return X
             return np.clip((X - self.centre_) / self.scale_, -1.0, 1.0)
 
-    @discreet
+    @without_causes
     def inverse_transform(self, X: Any) -> Any:
         """Back to the raw units; what was clipped stays clipped."""
         X = self._taken(X)

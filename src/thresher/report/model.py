@@ -8,9 +8,9 @@ from typing import Any
 from thresher.privacy.certificate import Certificate
 from thresher.report import page
 from thresher.report.charts import dots
-from thresher.report.spending import budget_parts, outlook_parts, released_parts
+from thresher.report.spending import budget_parts, other_epsilon_parts, released_parts
 from thresher.report.summary import Coefficient, Summary
-from thresher.report.words import BOUNDS, GRADES, UNITS, short, told
+from thresher.report.words import BOUNDS, GRADES, UNITS, setting_text, value_text
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["model_page"]
@@ -27,7 +27,7 @@ def model_page(model: Any, problem: LinearProblem) -> str:
         "Coefficients": _coefficients(model),
         "What was released": released_parts(certificate),
         "What it cost": budget_parts(certificate),
-        "With another epsilon": outlook_parts(model, problem),
+        "With another epsilon": other_epsilon_parts(model, problem),
         "What it rests on": _foundations(certificate),
         "Certificate": _certificate(certificate),
     }
@@ -177,8 +177,8 @@ def _reading(summary: Summary) -> str:
 
 
 def _foundations(certificate: Certificate) -> list[str]:
-    bounds = [(BOUNDS.get(name, name), told(v)) for name, v in certificate.bounds.items() if v is not None]
-    settings = [(name.replace("_", " "), told(v)) for name, v in certificate.settings.items() if v is not None]
+    bounds = [(BOUNDS.get(name, name), setting_text(v)) for name, v in certificate.bounds.items() if v is not None]
+    settings = [(name.replace("_", " "), setting_text(v)) for name, v in certificate.settings.items() if v is not None]
     versions = ", ".join(f"{name} {number}" for name, number in certificate.versions.items())
     paid = certificate.ledger and "data set {dataset} of a ledger, entry {entry}".format(**certificate.ledger)
     return [
@@ -215,7 +215,7 @@ def _certificate(certificate: Certificate) -> list[str]:
 
 def _verified(certificate: Certificate) -> str:
     check = certificate.verify()
-    price = f"epsilon {short(check.epsilon)} at delta {certificate.delta:.3g}"
+    price = f"epsilon {value_text(check.epsilon)} at delta {certificate.delta:.3g}"
     words = f"the listed releases cost {price} by {check.method}"
     if certificate.epsilon is None and check:
         return page.paragraph("The certificate claims no guarantee, so there is none to verify.")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from thresher.algorithms.outlook import noise_over_signal, relative_noise
+from thresher.algorithms.signal_to_noise import noise_over_signal, relative_noise
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate
@@ -17,10 +17,10 @@ from thresher.privacy.releases import RandomTrials, Release, ZCDPFilter, release
 from thresher.privacy.trust import Unit
 from thresher.report import page
 from thresher.report.charts import Chart, Series, bars, draw
-from thresher.report.words import between
+from thresher.report.words import range_text
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["budget_parts", "outlook_parts", "released_parts"]
+__all__ = ["budget_parts", "other_epsilon_parts", "released_parts"]
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of epsilon
 NORMAL = float(ndtri(0.95))  # half a 90 % interval, in standard errors
@@ -99,8 +99,8 @@ def _kinds_table(kinds: dict[str, _Kind]) -> str:
     columns = ("question, noise", "clip", "sensitivity", "noise scale", "scale over sensitivity")
     rows = [
         (
-            name, *(between(answer[of] for answer in kind.answers) for of in ("clip", "sensitivity", "scale")),
-            between(release.multiplier for release in kind.releases),
+            name, *(range_text(answer[of] for answer in kind.answers) for of in ("clip", "sensitivity", "scale")),
+            range_text(release.multiplier for release in kind.releases),
         )
         for name, kind in kinds.items()
     ]  # fmt: skip
@@ -143,7 +143,7 @@ def budget_parts(certificate: Certificate) -> list[str]:
 # -- what another budget would give ---------------------------------------------------------------------------------
 
 
-def outlook_parts(model: Any, problem: LinearProblem) -> list[str]:
+def other_epsilon_parts(model: Any, problem: LinearProblem) -> list[str]:
     certificate = model.certificate_
     if certificate.epsilon is None:
         return [page.paragraph("Without a guarantee there is no noise that epsilon would explain.")]

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.data.terminal_text import displayable
 from thresher.privacy.certificate import Certificate
 from thresher.report import page
-from thresher.report.words import GRADES, UNITS
+from thresher.report.words import GRADES, UNITS, displayable
 
 __all__ = ["Coefficient", "Output", "Summary", "summary_of"]
 

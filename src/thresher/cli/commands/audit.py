@@ -15,7 +15,7 @@ from thresher.cli.options import (
     Force,
     Report,
 )
-from thresher.data.whole_files import write_whole
+from thresher.data.atomic_files import write_atomically
 from thresher.report.page import check_writable
 
 __all__ = ["audit"]
@@ -57,7 +57,7 @@ def audit(
     findings = list(audit_cases(cases, runs=runs, confidence=confidence, **settings))
     if report is not None:
         memberships = membership_examples(**settings) if name == "all" else None
-        write_whole(report, audit_page(findings, confidence, memberships))
+        write_atomically(report, audit_page(findings, confidence, memberships))
     if as_json:
         show_json([{"kind": f.case.kind, **f.result.to_dict()} for f in findings])
     else:

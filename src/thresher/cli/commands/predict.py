@@ -19,12 +19,12 @@ from thresher.cli.options import (
     Data,
     Force,
 )
+from thresher.data.atomic_files import atomic_file
 from thresher.data.folders import tables_of
 from thresher.data.tables import Table
-from thresher.data.terminal_text import Cleaned
-from thresher.data.whole_files import whole_file
 from thresher.models.files import load_model
 from thresher.models.linear import ClassifierModel
+from thresher.report.words import DisplayableStream
 
 __all__ = ["predict"]
 
@@ -47,10 +47,12 @@ def predict(
     first = _predictions(fitted, next(tables))  # of what cannot be predicted nothing is printed
     pieces = itertools.chain([first], (_predictions(fitted, table) for table in tables))
     if out_path is None:
-        stream: Any = Cleaned(sys.stdout) if sys.stdout.isatty() else sys.stdout  # a pipe gets what labels hold
+        stream: Any = (
+            DisplayableStream(sys.stdout) if sys.stdout.isatty() else sys.stdout
+        )  # a pipe gets what labels hold
         (write_json if as_json else write_csv)(stream, pieces)
         return
-    with whole_file(out_path) as file:
+    with atomic_file(out_path) as file:
         rows = write_csv(file, pieces)
     if as_json:
         show_json({"out": str(out_path), "rows": rows})

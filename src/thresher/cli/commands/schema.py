@@ -13,12 +13,12 @@ from rich.table import Table as Grid
 from thresher.cli.display import folded, out
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import Analyst, AsJson, Dataset, Delta, Force, LedgerUrl, ledger_of
+from thresher.data.atomic_files import write_atomically
 from thresher.data.schema.cells import FAULTS
 from thresher.data.schema.draft import draft as drafted
 from thresher.data.schema.schema import Schema
 from thresher.data.schema.sources import source_of
 from thresher.data.tables import listed
-from thresher.data.whole_files import write_whole
 from thresher.estimates.counts import Counts, count_faults
 from thresher.estimates.draft import LARGEST, estimate
 from thresher.privacy.progress import parts_bar
@@ -76,15 +76,15 @@ def draft(
     with parts_bar("reading", enabled=True) as tell:
         if epsilon is None:
             _reject_spending(delta=delta, ledger=ledger, dataset=dataset, analyst=analyst)
-            write_whole(path, drafted(data, target, person, tell))
+            write_atomically(path, drafted(data, target, person, tell))
             told = "Values marked read_from_data are private until you replace them."
         else:
             _reject_person(person)
             made = estimate(
                 data, target, epsilon=epsilon, delta=delta, largest=largest, ledger=pays, dataset=dataset, tell=tell,
             )  # fmt: skip
-            write_whole(receipt, made.certificate.to_json())
-            write_whole(path, made.text)
+            write_atomically(receipt, made.certificate.to_json())
+            write_atomically(path, made.text)
             cost = f"epsilon {made.certificate.epsilon:g} at delta {made.certificate.delta:.3g}"
             told = f"It cost {cost} of the rows' budget: thresher verify {receipt}"
     if as_json:

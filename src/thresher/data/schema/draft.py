@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.data.schema.cells import numbers_of
 from thresher.data.schema.column import Column
 from thresher.data.schema.looks import FIRST_DAY, LAST_DAY, SURE, Looks, Undeclared, named_code, named_id, unnamed
@@ -141,7 +141,7 @@ class Guess:
         return not self.overflowed and sum(count >= FEWEST for count in self.texts.values()) == 2 == len(self.texts)
 
 
-@discreet
+@without_causes
 def draft(data: Any, target: str, person: str | None = None, tell: Any = lambda part: None) -> str:
     """The text of a schema for a file or frame."""
     table = Undeclared.looked_into(data)

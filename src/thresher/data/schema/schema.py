@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.data.schema.cells import codes_of, ids_of, numbers_of
 from thresher.data.schema.column import Column
 from thresher.data.schema.dialect import PLAIN, Dialect
@@ -69,7 +69,7 @@ class Schema:
         return cls.from_dict(value) if isinstance(value, Mapping) else cls.read(value)
 
     @classmethod
-    @discreet
+    @without_causes
     def read(cls, path: str | Path) -> Schema:
         reject_device(path)
         try:
@@ -194,7 +194,7 @@ class Schema:
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
-    @discreet
+    @without_causes
     def rows(self, data: Any, y: Any = None, *, centred: bool = True, verbose: int = 0) -> tuple[Schema, TableRows]:
         """The rows of a file or frame as a fit takes them, and the schema with its columns spelled out.
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from thresher.data.dask.collections import applied
+from thresher.data.dask import apply_to_rows
 from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.plan import Plan
 from thresher.privacy.questions import CertifiedSearch
@@ -95,7 +95,7 @@ class Rows(Vault):
 
     def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
         """Rows and targets as the public bounds let them in."""
-        return applied(clip_rows, X, self.problem.bounds), clip_targets(y, self.problem.bounds)
+        return apply_to_rows(clip_rows, X, self.problem.bounds), clip_targets(y, self.problem.bounds)
 
     @property
     def _present(self) -> int:

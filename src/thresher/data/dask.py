@@ -1,4 +1,5 @@
-"""Rows in a Dask array or DataFrame: found on the workers, checked there, and handed to the vault as they lie.
+"""Rows in a Dask array or DataFrame: found on the workers, checked there, and handed to the vault as they lie; and the
+client a fit works with: the active one, or one of its own in this process while the fit lasts.
 
 Dask logs the arguments of a task that raises. So nothing raises here: what is wrong comes back as a ``Refused``,
 and private values travel ``Sealed``.
@@ -6,10 +7,12 @@ and private values travel ``Sealed``.
 
 from __future__ import annotations
 
+import logging
 import math
 import pickle
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,13 +27,15 @@ __all__ = [
     "Partitions",
     "Refused",
     "Sealed",
-    "applied",
-    "at_work",
+    "apply_to_rows",
+    "fit_inputs",
     "is_dask",
-    "lazily",
+    "map_rows",
     "reject_infinite",
-    "stand_in",
+    "zero_row_like",
 ]
+
+HELD = 0.3  # of the memory, rows before Dask spills; products, copies and the rest of the process take theirs on top
 
 
 class Sealed:
@@ -72,7 +77,7 @@ class Partitions:
         return sum(self.rows), self.dimension
 
 
-def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+def apply_to_rows(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
     """function(X, *arguments); for partitions later, on each of them where it lies."""
     if isinstance(X, Partitions):
         return replace(X, steps=(*X.steps, (function, arguments)))
@@ -88,14 +93,12 @@ def is_dask(X: Any) -> bool:
 
 
 @contextmanager
-def at_work(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+def fit_inputs(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
     """X and y for a fit: as they are; if X is a Dask collection, it beside the client that works on it, y in memory."""
     if not is_dask(X):
         yield X, y
         return
-    from thresher.data.dask.clients import client_at_hand
-
-    with client_at_hand() as client:
+    with dask_client() as client:
         yield Collection(X, client), client.compute(y, sync=True) if is_dask(y) else y
 
 
@@ -111,8 +114,10 @@ class Collection:
         from dask import delayed
 
         columns = len(_columns(self.X))
-        parts = self.client.compute([delayed(_checked)(block, columns, dtypes) for block in _row_blocks(self.X)])
-        facts = self.client.gather(self.client.map(_facts, parts, pure=False))
+        parts = self.client.compute(
+            [delayed(_check_partition)(block, columns, dtypes) for block in _row_blocks(self.X)]
+        )
+        facts = self.client.gather(self.client.map(_partition_facts, parts, pure=False))
         for fact in facts:
             if isinstance(fact, Refused):
                 parts.clear()  # or the traceback would keep the rows on the workers
@@ -122,7 +127,7 @@ class Collection:
         return Partitions(self.client, [parts[at] for at in filled], rows, sizes, columns)
 
 
-def stand_in(X: Any) -> Any:
+def zero_row_like(X: Any) -> Any:
     """One row of zeros with as many columns as X has, and their names: what can be checked without looking."""
     columns = _columns(X)
     row = np.zeros((1, len(columns)))
@@ -133,13 +138,13 @@ def stand_in(X: Any) -> Any:
     return pandas.DataFrame(row, columns=columns)
 
 
-def lazily(function: Callable[[Any], Any], X: Any) -> Any:
+def map_rows(function: Callable[[Any], Any], X: Any) -> Any:
     """A Dask array of what ``function`` answers for the rows of X, computed when it is asked for."""
     from dask import array, delayed
 
     blocks = _row_blocks(X)
     rows = [math.nan] * len(blocks) if hasattr(X, "columns") else X.chunks[0]
-    like, task = function(stand_in(X)), delayed(function)
+    like, task = function(zero_row_like(X)), delayed(function)
     shapes = [(count, *like.shape[1:]) for count in rows]
     answers = [array.from_delayed(task(b), shape, meta=like[:0]) for b, shape in zip(blocks, shapes, strict=True)]
     return array.concatenate(answers, allow_unknown_chunksizes=True)
@@ -167,10 +172,67 @@ def _row_blocks(X: Any) -> list[Any]:
     return delayed
 
 
+# -- the client -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def dask_client() -> Iterator[Any]:
+    """The active ``distributed.Client``; where there is none, an embedded one that is closed in the end."""
+    try:
+        import distributed
+    except ImportError:
+        raise ImportError(
+            "X is a Dask collection: fitting it needs one more package; run: pip install 'thresher[dask]'"
+        ) from None
+    try:
+        active = distributed.default_client()
+    except ValueError:
+        active = None
+    with _embedded_client() if active is None else nullcontext(active) as client:
+        yield client
+
+
+@contextmanager
+def _embedded_client() -> Iterator[Any]:
+    """Threads of this process, nothing but memory between them. What is spilled only the user can read, and it goes.
+
+    Dask would open its status pages to the whole network, dashboard or not: they are emptied and bound to this machine.
+    """
+    import dask
+    from dask.system import CPU_COUNT
+    from distributed import Client, Scheduler, SpecCluster, Worker
+    from distributed.system import MEMORY_LIMIT
+
+    settings = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+        "distributed.worker.memory.target": HELD,
+        # not by the memory of the whole process, which is also the caller's: a worker that paused would never go on
+        "distributed.worker.memory.spill": False,
+        "distributed.worker.memory.pause": False,
+    }
+    with tempfile.TemporaryDirectory(prefix="thresher-") as folder:  # which has mode 700
+        local = {
+            "protocol": "inproc://",
+            "dashboard": False,
+            "dashboard_address": "127.0.0.1:0",
+            "local_directory": folder,
+        }
+        worker = {**local, "nthreads": CPU_COUNT, "memory_limit": MEMORY_LIMIT}
+        with dask.config.set(settings):
+            cluster = SpecCluster(
+                scheduler={"cls": Scheduler, "options": local},
+                workers={0: {"cls": Worker, "options": worker}},
+                silence_logs=logging.ERROR,
+            )
+        with cluster, Client(cluster, set_as_default=False) as client:
+            yield client
+
+
 # -- on the workers -----------------------------------------------------------------------------------------------
 
 
-def _checked(part: Any, columns: int, dtypes: Any) -> Sealed | Refused:
+def _check_partition(part: Any, columns: int, dtypes: Any) -> Sealed | Refused:
     """The partition as a matrix of finite numbers."""
     from sklearn.utils import check_array
 
@@ -205,6 +267,6 @@ def reject_infinite(X: Any, names: Any = None) -> None:
     )
 
 
-def _facts(part: Sealed | Refused) -> tuple[int, int] | Refused:
+def _partition_facts(part: Sealed | Refused) -> tuple[int, int] | Refused:
     """A partition's number of rows, and its size in bytes."""
     return part if isinstance(part, Refused) else (part.value.shape[0], part.__sizeof__())
