@@ -367,7 +367,7 @@ def test_no_bad_file_is_quoted_and_all_end_in_one_line(name, tmp_path, monkeypat
     assert line.startswith("thresher: ")
     assert not VALUES.search(ended.output)
     assert "0x" not in ended.output
-    said, _ = everything_said(lambda: thresher.data.tables.read_table(name, "y" if target else None))
+    said, _ = everything_said(lambda: thresher.data.reading.table.read_table(name, "y" if target else None))
     assert not VALUES.search(said)
 
 

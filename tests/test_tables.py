@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thresher.data.people import person_of_each_row
-from thresher.data.tables import read_table
+from thresher.data.reading.table import read_table
 
 
 @pytest.mark.parametrize(

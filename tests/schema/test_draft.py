@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from thresher import Schema, SparseRegressor
-from thresher.data.schema.dialect import Dialect
+from thresher.data.reading.csv import Dialect
 from thresher.data.schema.draft import FEWEST, draft
 from thresher.data.schema.looks import named_id
 from thresher.data.schema.writing import outwards, quoted, rounded

@@ -10,10 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from thresher.data.concealment import without_causes
+from thresher.data.reading.csv import CsvPiece
+from thresher.data.reading.source import source_of
 from thresher.data.schema.cells import FAULTS, faults_of, ids_of
 from thresher.data.schema.column import Column
 from thresher.data.schema.schema import Schema
-from thresher.data.schema.sources import Piece, source_of
 from thresher.estimates.shares import ColumnShares, flags_of
 from thresher.privacy.certificate import Certificate
 
@@ -55,7 +56,7 @@ def count_faults(
     pieces, people, odd = [], [], False
     for piece in source.pieces([column.name for column in columns], tell):
         faults = [faults_of(column, piece[column.name], whole.dialect) for column in columns]
-        if odd := isinstance(piece, Piece):
+        if odd := isinstance(piece, CsvPiece):
             faults.append(np.where(piece.odd, 0, -1))
         pieces.append(flags_of(faults, len(FAULTS)))
         people += [] if whole.person is None else ids_of(piece[whole.person.name])

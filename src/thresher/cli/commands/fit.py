@@ -31,8 +31,9 @@ from thresher.cli.options import (
     estimator_for,
     ledger_of,
 )
+from thresher.data.labels import label_array
+from thresher.data.reading.table import read_table
 from thresher.data.schema import Schema
-from thresher.data.tables import labels, read_table
 from thresher.report.page import check_writable
 
 __all__ = ["fit"]
@@ -128,7 +129,7 @@ def _fit_numbers(model: Any, data: Path, target: str | None, person: str | None,
     if table.y is None:
         raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
     if classes is not None:
-        model.set_params(classes=labels(classes.split(",")))
+        model.set_params(classes=label_array(classes.split(",")))
     model._columns = table.names  # known to the fit, whose certificate binds them
     model._read = table.assumptions
     model.fit(table.X, table.y, groups=table.people)

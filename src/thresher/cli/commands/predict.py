@@ -20,8 +20,8 @@ from thresher.cli.options import (
     Force,
 )
 from thresher.data.atomic_files import atomic_file
-from thresher.data.folders import tables_of
-from thresher.data.tables import Table
+from thresher.data.reading.folders import read_pieces
+from thresher.data.reading.table import NumericTable
 from thresher.models.files import load_model
 from thresher.models.linear import ClassifierModel
 from thresher.report.words import DisplayableStream
@@ -58,15 +58,15 @@ def predict(
         show_json({"out": str(out_path), "rows": rows})
 
 
-def _columns(model: Any, data: Path) -> Iterator[Table]:
+def _columns(model: Any, data: Path) -> Iterator[NumericTable]:
     """The table, or each of its pieces: the columns in the order the model was fitted on, others left out."""
     if model.schema is not None:
-        return (Table(piece, None, None) for piece in model.schema_.pieces_of(data))
+        return (NumericTable(piece, None, None) for piece in model.schema_.pieces_of(data))
     wanted = getattr(model, "feature_names_in_", None)
-    return tables_of(data, None if wanted is None else list(wanted), model.n_features_in_)
+    return read_pieces(data, None if wanted is None else list(wanted), model.n_features_in_)
 
 
-def _predictions(model: Any, table: Table) -> dict[str, Any]:
+def _predictions(model: Any, table: NumericTable) -> dict[str, Any]:
     X = table.X
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_  # the columns were put in order by name already

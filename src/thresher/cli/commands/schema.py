@@ -14,11 +14,11 @@ from thresher.cli.display import folded, out
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import Analyst, AsJson, Dataset, Delta, Force, LedgerUrl, ledger_of
 from thresher.data.atomic_files import write_atomically
+from thresher.data.reading.source import source_of
 from thresher.data.schema.cells import FAULTS
 from thresher.data.schema.draft import draft as drafted
 from thresher.data.schema.schema import Schema
-from thresher.data.schema.sources import source_of
-from thresher.data.tables import listed
+from thresher.data.tables import first_names
 from thresher.estimates.counts import Counts, count_faults
 from thresher.estimates.draft import LARGEST, estimate
 from thresher.privacy.progress import parts_bar
@@ -187,8 +187,8 @@ def _show_schema(schema: Schema, record: dict[str, Any]) -> None:
     out.print(f"What to expect: thresher plan --n ROWS --d {d} --sparsity {min(10, d)} --epsilon 1{task}")
     if record["read_from_data"]:
         out.print(
-            f"Read from the data, to be replaced by public knowledge: {listed(record['read_from_data'])}. Until then "
-            "certificates are conditional on these values being public.",
+            f"Read from the data, to be replaced by public knowledge: {first_names(record['read_from_data'])}. "
+            "Until then certificates are conditional on these values being public.",
         )
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.data.reading.csv import PLAIN, Dialect
 from thresher.data.schema.column import Column
-from thresher.data.schema.dialect import PLAIN, Dialect
 from thresher.privacy.arrays import Floats
 
 __all__ = [

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from thresher.data.reading.csv import PLAIN, Dialect
 from thresher.data.schema.cells import codes_of, numbers_of, several_codes_of
 from thresher.data.schema.column import Column
-from thresher.data.schema.dialect import PLAIN, Dialect
 from thresher.privacy.arrays import Floats
 
 __all__ = ["Encoding", "Read"]

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from thresher.data.reading.csv import DELIMITERS, PLAIN, THOUSANDS, Dialect, encoding_of
+from thresher.data.reading.source import Source, source_of
 from thresher.data.schema.cells import numbers_of, texts_of
 from thresher.data.schema.column import Column
-from thresher.data.schema.dialect import DELIMITERS, PLAIN, THOUSANDS, Dialect, encoding_of
-from thresher.data.schema.sources import Source, source_of
 from thresher.privacy.arrays import Floats
 
 __all__ = ["FIRST_DAY", "LAST_DAY", "SURE", "Looks", "Undeclared", "named_code", "named_id", "unnamed"]

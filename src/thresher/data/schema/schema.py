@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.data.concealment import without_causes
+from thresher.data.reading.csv import PLAIN, Dialect
+from thresher.data.reading.source import Source, source_in_memory, source_of
 from thresher.data.schema.cells import codes_of, ids_of, numbers_of
 from thresher.data.schema.column import Column
-from thresher.data.schema.dialect import PLAIN, Dialect
 from thresher.data.schema.encoding import Encoding, Read
-from thresher.data.schema.sources import Source, in_memory, source_of
-from thresher.data.tables import listed
+from thresher.data.tables import first_names
 from thresher.privacy.progress import parts_bar
 from thresher.privacy.strict_json import reject_device
 
@@ -150,8 +150,8 @@ class Schema:
         if not read:
             return ()
         return (
-            f"the schema's bounds and categories of {listed(read)} are public: it says that they were read from the "
-            "data; put public knowledge in their place and remove read_from_data",
+            f"the schema's bounds and categories of {first_names(read)} are public: it says that they were read from "
+            "the data; put public knowledge in their place and remove read_from_data",
         )
 
     @property
@@ -177,7 +177,7 @@ class Schema:
         known = {column.name for column in self.columns}
         extra = [at for at, name in enumerate(names) if name not in known]
         if extra and self.others is None:
-            where = listed([str(at + 1) for at in extra])
+            where = first_names([str(at + 1) for at in extra])
             raise ValueError(
                 f"DATA has {len(extra)} column(s) that the schema does not declare (from the left, number {where}); "
                 'declare them, or write [others] with role = "ignore"'
@@ -231,7 +231,7 @@ class Schema:
         """A table that need not fit into memory, piece by piece, each as good as a table."""
         source = source_of(data, self.dialect)
         for piece in _pieces(source, [column.name for column in self.features], 0):
-            yield in_memory(piece)
+            yield source_in_memory(piece)
 
     def _targets(self, cells: Any) -> NDArray[Any]:
         target = self.target

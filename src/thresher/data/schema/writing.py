@@ -11,7 +11,7 @@ from datetime import date
 from statistics import median
 from typing import Any
 
-from thresher.data.schema.dialect import Dialect
+from thresher.data.reading.csv import Dialect
 
 __all__ = ["Facts", "opening", "outwards", "quoted", "rounded", "section", "sections", "table", "years"]
 
