@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from sklearn.base import clone
 
 from thresher.algorithms import IGHT, REGISTRY
 from thresher.models.estimator import design_of
 from thresher.models.sparse import SparseClassifier, SparseRegressor
-from thresher.planning.simulate import Case, Run, Simulation
-from thresher.planning.spread import Spread, chance_of_one_run
+from thresher.planning.simulate import Run, SimulatedCase, Simulation
 
-__all__ = ["DRAWS", "NOT_PRIVATE", "PRIVATE", "SIGNAL", "Forecast", "Prediction", "forecast", "predicted", "prepared"]
+__all__ = [
+    "DRAWS", "LEVEL", "NOT_PRIVATE", "PRIVATE", "SIGNAL", "Forecast", "Prediction", "Spread", "chance_of_one_run",
+    "forecast", "predict_cases", "prepare_simulation",
+]  # fmt: skip
 
 DRAWS = 19
 """Draws unless asked for others: the fewest whose range holds one future run with a chance of 90 %."""
@@ -27,6 +30,45 @@ NOT_PRIVATE = "ight"
 YARDSTICK = IGHT(iterations=60)  # its error is within 3 % of that of the default 200 on tables of this law
 
 PRIVATE = tuple(name for name in REGISTRY if name != NOT_PRIVATE)
+
+
+LEVEL = 0.9
+"""The chance that the range of one run aims at; 19 draws are the fewest that have it."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """``mean`` over the draws and its ``standard_error``; ``low`` to ``high`` is for ONE future run, not for the mean.
+
+    The range reaches from the k-th smallest to the k-th largest of m draws. A further draw is equally likely to fall
+    between any two of them, so it falls inside with a chance of at least 1 - 2k/(m + 1), whatever its law
+    (``chance_of_one_run``).
+    """
+
+    mean: float
+    standard_error: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Self:
+        ordered = np.sort(np.asarray(values, dtype=float))
+        k = _left_out(len(ordered))
+        error = ordered.std(ddof=1) / np.sqrt(len(ordered))
+        return cls(float(ordered.mean()), float(error), float(ordered[k - 1]), float(ordered[-k]))
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def chance_of_one_run(draws: int) -> float:
+    """The least chance that one future run falls into the range of so many draws."""
+    return 1 - 2 * _left_out(draws) / (draws + 1)
+
+
+def _left_out(draws: int) -> int:
+    """k: the largest that keeps the level, or 1."""
+    return max(1, int((draws + 1) * (1 - LEVEL) / 2 + 1e-9))
 
 
 @dataclass(frozen=True)
@@ -118,22 +160,23 @@ def forecast(
     estimator's own, or every private one if that is "auto". The non-private "ight" is always simulated as well. The law
     of the tables, with ``signal`` the share of variance explained, is that of ``thresher.planning.PlanningLaw``.
     """
-    simulation = prepared(
+    simulation = prepare_simulation(
         estimator, n_samples, n_features, signal=signal, algorithms=algorithms, draws=draws, random_state=random_state,
         n_jobs=n_jobs, verbose=verbose,
     )  # fmt: skip
     budget = float(estimator.epsilon)
     shapes = [(n_samples, budget), *((n_samples, float(e)) for e in epsilons), *((int(n), budget) for n in rows)]
     private = [name for name in simulation.algorithms if name != NOT_PRIVATE]
-    cases = [Case(name, n, epsilon) for n, epsilon in dict.fromkeys(shapes) for name in private]
-    cases += [Case(NOT_PRIVATE, n, math.inf) for n in dict.fromkeys(n for n, _ in shapes)]
+    cases = [SimulatedCase(name, n, epsilon) for n, epsilon in dict.fromkeys(shapes) for name in private]
+    cases += [SimulatedCase(NOT_PRIVATE, n, math.inf) for n in dict.fromkeys(n for n, _ in shapes)]
     return Forecast(
         task="classification" if isinstance(estimator, SparseClassifier) else "regression",
-        d=n_features, sparsity=estimator.sparsity, signal=signal, draws=draws, predictions=predicted(simulation, cases),
+        d=n_features, sparsity=estimator.sparsity, signal=signal, draws=draws,
+        predictions=predict_cases(simulation, cases),
     )  # fmt: skip
 
 
-def prepared(
+def prepare_simulation(
     estimator: Any, n_samples: int, n_features: int, *, algorithms: Sequence[Any], **settings: Any
 ) -> Simulation:
     """What is simulated, with algorithms by their names, and the yardstick among them."""
@@ -156,11 +199,11 @@ def _name(model: Any, n: int, d: int, algorithm: Any) -> str:
     return str(clone(model).set_params(algorithm=algorithm).plan(n, d).algorithm)
 
 
-def predicted(simulation: Simulation, cases: Sequence[Case]) -> tuple[Prediction, ...]:
+def predict_cases(simulation: Simulation, cases: Sequence[SimulatedCase]) -> tuple[Prediction, ...]:
     """One prediction per case."""
     return tuple(_prediction(case, runs) for case, runs in simulation.run(cases).items())
 
 
-def _prediction(case: Case, runs: Sequence[Run]) -> Prediction:
+def _prediction(case: SimulatedCase, runs: Sequence[Run]) -> Prediction:
     spreads = {each.name: Spread.of([getattr(run, each.name) for run in runs]) for each in fields(Run)}
     return Prediction(case.algorithm, case.n, case.epsilon, **spreads)

@@ -15,7 +15,7 @@ from thresher.privacy.arrays import Floats
 from thresher.vaults.clipping import clip_targets
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["DEVIATIONS", "Drawn", "PlanningLaw"]
+__all__ = ["DEVIATIONS", "PlanningLaw", "SyntheticTable"]
 
 DEVIATIONS = 3.0
 """The public range of the target reaches this many standard deviations of it to either side."""
@@ -25,7 +25,7 @@ LOGISTIC_VARIANCE = math.pi**2 / 3
 UNIFORM_DEVIATION = 1 / math.sqrt(3)  # in units of the bound
 
 
-class Drawn(NamedTuple):
+class SyntheticTable(NamedTuple):
     """Rows, their targets, and the coefficients they follow."""
 
     X: NDArray[np.float32]
@@ -94,7 +94,7 @@ class PlanningLaw:
         theta[support] = scale * effects / (UNIFORM_DEVIATION * self.widths[support])
         return theta
 
-    def rows(self, rng: np.random.Generator, n: int, theta: Floats) -> Drawn:
+    def rows(self, rng: np.random.Generator, n: int, theta: Floats) -> SyntheticTable:
         """``n`` fresh rows that follow ``theta``, in single precision."""
         X = rng.random((n, self.problem.d), dtype=np.float32)
         X -= np.float32(0.5)
@@ -104,6 +104,6 @@ class PlanningLaw:
         support = np.flatnonzero(theta)
         margins = X[:, support] @ theta[support]
         if self.problem.loss.classifies:
-            return Drawn(X, (margins + rng.logistic(size=n) > 0).astype(np.int8), theta)
+            return SyntheticTable(X, (margins + rng.logistic(size=n) > 0).astype(np.int8), theta)
         noise = rng.normal(0, math.sqrt(1 - self.signal) * self.target_deviation, n)
-        return Drawn(X, clip_targets(self.problem.target_centre + margins + noise, self.problem.bounds), theta)
+        return SyntheticTable(X, clip_targets(self.problem.target_centre + margins + noise, self.problem.bounds), theta)

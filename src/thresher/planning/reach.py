@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from thresher.planning.forecast import DRAWS, NOT_PRIVATE, SIGNAL, predicted, prepared
-from thresher.planning.simulate import LARGEST, Case
-from thresher.planning.spread import Spread
+from thresher.planning.forecast import DRAWS, NOT_PRIVATE, SIGNAL, Spread, predict_cases, prepare_simulation
+from thresher.planning.simulate import LARGEST, SimulatedCase
 
 __all__ = ["Over", "Reach", "least"]
 
@@ -74,7 +73,7 @@ def least(
         raise ValueError(f"over={over!r} must be 'epsilon' or 'rows'")
     if measure not in ("error", "direction"):
         raise ValueError(f"measure={measure!r} must be 'error' or 'direction'")
-    simulation = prepared(
+    simulation = prepare_simulation(
         estimator, n_samples, n_features, signal=signal, algorithms=algorithms, draws=draws, random_state=random_state,
         n_jobs=n_jobs, verbose=verbose,
     )  # fmt: skip
@@ -84,10 +83,12 @@ def least(
     values = dict.fromkeys(tried, start)
     while values:
         cases = [
-            Case(name, n_samples, value) if over == "epsilon" else Case(name, int(value), float(estimator.epsilon))
+            SimulatedCase(name, n_samples, value)
+            if over == "epsilon"
+            else SimulatedCase(name, int(value), float(estimator.epsilon))
             for name, value in values.items()
         ]
-        for found in predicted(simulation, cases):
+        for found in predict_cases(simulation, cases):
             tried[found.algorithm][values[found.algorithm]] = getattr(found, measure)
         following = {name: next_value(tried[name], error, limits) for name in values}
         values = {

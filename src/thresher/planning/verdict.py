@@ -1,16 +1,21 @@
-"""Whether a private method can work on a shape, from its forecast."""
+"""Whether a private method can work on a shape, what would help where none can, and all that the command plan asks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from thresher.planning.forecast import NOT_PRIVATE, PRIVATE, Forecast
+from thresher.planning.forecast import NOT_PRIVATE, PRIVATE, Forecast, forecast
+from thresher.planning.reach import Over, Reach, least
 
-__all__ = ["USEFUL", "Verdict", "verdict"]
+__all__ = ["USEFUL", "WORTHWHILE", "PlanningStudy", "Verdict", "remedies", "run_study", "verdict"]
 
 USEFUL = 0.9
 """A model whose error is not below this explains less than a fifth (1 - 0.9^2) of what the truth explains."""
+
+WORTHWHILE = 0.5
+"""The error of a model that explains three quarters (1 - 0.5^2) of what the truth explains."""
 
 SURE = 2.0  # standard errors
 
@@ -53,3 +58,58 @@ def verdict(forecast: Forecast, n: int, epsilon: float) -> Verdict:
     which = "no private method can" if set(PRIVATE) <= set(errors) else f"{' and '.join(errors)} cannot"
     cause = "do not spend the budget" if works else "so rows are missing, whatever epsilon; do not spend the budget"
     return Verdict("no", useful, works, f"No: {which} work here. {told[0].upper()}{told[1:]}; {cause}.")
+
+
+def remedies(estimator: Any, n_samples: int, n_features: int, found: Verdict, **settings: Any) -> tuple[Reach, ...]:
+    """Rows that algorithm="auto" needs at this epsilon, and the epsilon at so many rows if those can be enough."""
+    overs: tuple[Over, ...] = ("rows", "epsilon") if found.without_privacy else ("rows",)
+    measure = "direction" if hasattr(estimator, "classes") else "error"
+    settings |= {"algorithms": ["auto"], "measure": measure}
+    answers = [least(estimator, n_samples, n_features, WORTHWHILE, over=over, **settings) for over in overs]
+    return tuple(answer for (answer,) in answers)
+
+
+@dataclass(frozen=True)
+class PlanningStudy:
+    """What was found."""
+
+    forecast: Forecast
+    verdict: Verdict
+    remedies: tuple[Reach, ...]
+    """What would help where nothing works."""
+    by_epsilon: tuple[Reach, ...]
+    by_rows: tuple[Reach, ...]
+    """What each algorithm needs for an error, if that was asked."""
+
+    def of(self, algorithm: str) -> dict[str, Any]:
+        """What concerns one algorithm, for JSON; verdict and yardstick with each."""
+        kept = [each.to_dict() for each in self.forecast.predictions if each.algorithm in (algorithm, NOT_PRIVATE)]
+        needs = [each.to_dict() for each in (*self.by_epsilon, *self.by_rows) if each.algorithm == algorithm]
+        return {
+            "forecast": {**self.forecast.to_dict(), "predictions": kept},
+            "reach": needs,
+            "verdict": self.verdict.to_dict(),
+            "remedies": [each.to_dict() for each in self.remedies],
+        }
+
+
+def run_study(
+    estimator: Any,
+    n: int,
+    d: int,
+    *,
+    epsilons: Sequence[float],
+    rows: Sequence[int],
+    reach: float | None,
+    algorithms: Sequence[str],
+    **settings: Any,
+) -> PlanningStudy:
+    """Simulate all of it; ``settings`` are those of ``thresher.planning.forecast``."""
+    found = forecast(estimator, n, d, epsilons=epsilons, rows=rows, algorithms=algorithms, **settings)
+    opinion = verdict(found, n, estimator.epsilon)
+    needs = remedies(estimator, n, d, opinion, **settings) if opinion.answer == "no" else ()
+    if reach is None:
+        return PlanningStudy(found, opinion, needs, (), ())
+    settings |= {"algorithms": algorithms}
+    by_epsilon = least(estimator, n, d, reach, over="epsilon", **settings)
+    return PlanningStudy(found, opinion, needs, by_epsilon, least(estimator, n, d, reach, over="rows", **settings))
