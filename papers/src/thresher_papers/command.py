@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table as Grid
 
-from thresher.cli.display import out, show_json, silent
+from thresher.cli.display import out, quiet_output, show_json
 from thresher.cli.options import AsJson
 from thresher.report.page import check_writable
 from thresher_papers.experiments import NAMES, find_experiments
@@ -61,7 +61,7 @@ def reproduce(
         raise ValueError(f"--out={str(out_path)!r} is a file; give a folder")
     out_path.mkdir(parents=True, exist_ok=True)
     check_writable(out_path / "index.html")
-    with silent(as_json):
+    with quiet_output(as_json):
         outcomes = run_experiments(experiments, out_path, quick=quick, jobs=jobs, verbose=1, tell=show_outcome)
         out.print(f"Written to {out_path / 'index.html'}.")
     if as_json:

@@ -22,7 +22,14 @@ from thresher.report.words import UNITS, displayable, range_text, setting_text, 
 from thresher.vaults.problem import LinearProblem, linear_problem
 
 __all__ = [
-    "folded", "out", "plan_record", "show_certificate", "show_coefficients", "show_json", "show_plans", "silent",
+    "folding_grid",
+    "out",
+    "plan_record",
+    "quiet_output",
+    "show_certificate",
+    "show_coefficients",
+    "show_json",
+    "show_plans",
 ]  # fmt: skip
 
 
@@ -40,7 +47,7 @@ out = PlainConsole()
 
 
 @contextmanager
-def silent(wanted: bool) -> Iterator[None]:
+def quiet_output(wanted: bool) -> Iterator[None]:
     """Show nothing, for a command that prints JSON instead."""
     out.quiet = wanted
     try:
@@ -62,7 +69,7 @@ def _finite(record: Any) -> Any:
     return str(record) if isinstance(record, float) and not math.isfinite(record) else record
 
 
-def folded(*names: str) -> Grid:
+def folding_grid(*names: str) -> Grid:
     """A table of which nothing is cut off, however narrow the terminal."""
     grid = Grid(*names)
     for column in grid.columns:

@@ -15,7 +15,7 @@ from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.privacy.budget import Adjacency
 
 
-class Task(StrEnum):
+class TaskKind(StrEnum):
     REGRESSION = "regression"
     CLASSIFICATION = "classification"
 
@@ -30,7 +30,7 @@ RowBound = Annotated[
 TargetBound = Annotated[
     str | None, typer.Option(help="Public range of the target: B for [-B, B], or LOW,HIGH. Regression only.")
 ]
-TaskOption = Annotated[Task, typer.Option(help="What to fit.")]
+TaskOption = Annotated[TaskKind, typer.Option(help="What to fit.")]
 AlgorithmOption = Annotated[
     str,
     typer.Option(
@@ -63,14 +63,14 @@ Data = Annotated[
 ]
 
 
-def estimator_for(task: Task, target_bound: str | None, **params: Any) -> Any:
+def estimator_for(task: TaskKind, target_bound: str | None, **params: Any) -> Any:
     """The front door for a task and an algorithm, unfitted."""
     doors: tuple[Any, Any] = (SparseClassifier, SparseRegressor)
     if params.get("algorithm") in DENSE:
         doors = (DenseClassifier, DenseRegressor)
         del params["sparsity"]
-    door = doors[0] if task is Task.CLASSIFICATION else doors[1]
-    if task is Task.CLASSIFICATION:
+    door = doors[0] if task is TaskKind.CLASSIFICATION else doors[1]
+    if task is TaskKind.CLASSIFICATION:
         if target_bound is not None:
             raise ValueError(f"--target-bound={target_bound}: class labels need no bound; leave it out")
         return door(**params)

@@ -159,7 +159,7 @@ def _table(found: tuple[Coefficient, ...], intercept: float, certain: bool) -> s
         columns += [f"{100 * LEVEL:g} % interval", "standard error", "of privacy noise", "of sampling", "stability"]
     rows = [_row(c) for c in found] + [("(intercept)", intercept, *[""] * (len(columns) - 2))]
     whole = page.table(columns, rows)
-    return whole if len(found) <= MOST_DRAWN else page.folded(f"All {len(found)} coefficients", whole, "table")
+    return whole if len(found) <= MOST_DRAWN else page.collapsible(f"All {len(found)} coefficients", whole, "table")
 
 
 def _reading(summary: Summary) -> str:
@@ -206,7 +206,7 @@ def _certificate(certificate: Certificate) -> list[str]:
             "Check it yourself: `thresher verify model.json` recomputes the cost from the listed releases alone. It "
             "takes a model file, or a file with the certificate below."
         ),
-        page.folded("The certificate as JSON", page.listing(certificate.to_json()), "text"),
+        page.collapsible("The certificate as JSON", page.listing(certificate.to_json()), "text"),
         page.paragraph(
             "Everything on this page is computed from the model file and public facts; no row was read for it.", "small"
         ),

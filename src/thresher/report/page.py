@@ -12,8 +12,20 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "check_writable", "contents", "facts", "figure", "folded", "heading", "listing", "page", "paragraph",
-    "side_by_side", "subheading", "svg", "table", "verdict",
+    "check_writable",
+    "collapsible",
+    "contents",
+    "facts",
+    "figure",
+    "heading",
+    "listing",
+    "page",
+    "paragraph",
+    "side_by_side",
+    "subheading",
+    "svg",
+    "table",
+    "verdict",
 ]  # fmt: skip
 
 SHORT = 24  # characters of a cell that are never broken into lines
@@ -113,7 +125,7 @@ def facts(items: Iterable[tuple[str, str]]) -> str:
     return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{_inline(text)}</dd>" for name, text in items) + "</dl>"
 
 
-def folded(summary: str, inner: str, kind: str) -> str:
+def collapsible(summary: str, inner: str, kind: str) -> str:
     """Shown on a click. On paper a "table" is always shown and "text" never."""
     return f'<details class="{escape(kind)}"><summary>{escape(summary)}</summary>{inner}</details>'
 

@@ -8,7 +8,7 @@ import typer
 
 from thresher.audit.catalogue import Finding, audit_cases, catalogue, find_cases, membership_examples, verdict
 from thresher.audit.page import audit_page
-from thresher.cli.display import folded, out, show_json
+from thresher.cli.display import folding_grid, out, show_json
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import (
     AsJson,
@@ -69,7 +69,7 @@ def audit(
 
 
 def _show(findings: list[Finding], confidence: float) -> None:
-    grid = folded("audit of", "on", "claimed epsilon, delta", "epsilon is above", "guesses right", "verdict")
+    grid = folding_grid("audit of", "on", "claimed epsilon, delta", "epsilon is above", "guesses right", "verdict")
     for finding in findings:
         result = finding.result
         bound = f"{result.epsilon_lower:.3f}{' (by mu)' if result.mu_lower is not None else ''}"

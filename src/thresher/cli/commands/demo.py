@@ -9,7 +9,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from thresher.cli.display import out, plan_record, show_certificate, show_coefficients, show_json, show_plans, silent
+from thresher.cli.display import (
+    out,
+    plan_record,
+    quiet_output,
+    show_certificate,
+    show_coefficients,
+    show_json,
+    show_plans,
+)
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import (
     AsJson,
@@ -35,7 +43,7 @@ def demo(
     check_outputs(force, out=out_path, report=report)
     if report is not None:
         check_writable(report)
-    with silent(as_json):
+    with quiet_output(as_json):
         record = _demonstrate(epsilon, out_path, report)
     if as_json:
         show_json(record)

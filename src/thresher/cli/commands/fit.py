@@ -26,7 +26,7 @@ from thresher.cli.options import (
     RowBound,
     Sparsity,
     TargetBound,
-    Task,
+    TaskKind,
     TaskOption,
     estimator_for,
     ledger_of,
@@ -65,7 +65,7 @@ def fit(
     feature_bound: FeatureBound = None,
     row_bound: RowBound = None,
     target_bound: TargetBound = None,
-    task: TaskOption = Task.REGRESSION,
+    task: TaskOption = TaskKind.REGRESSION,
     classes: Annotated[
         str | None, typer.Option(help="The public class labels, A,B or A,B,C. Default: read from DATA.")
     ] = None,
@@ -106,7 +106,7 @@ def fit(
     if table_schema is not None:
         _reject_declared(target, person, feature_bound, target_bound, classes)
         facts = Schema.read(table_schema)
-        model = estimator_for(Task(facts.task), None, schema=facts, **params).fit(data)
+        model = estimator_for(TaskKind(facts.task), None, schema=facts, **params).fit(data)
     else:
         model = estimator_for(task, target_bound, feature_bound=feature_bound, **params)
         _fit_numbers(model, data, target, person, classes)

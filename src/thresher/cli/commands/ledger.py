@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from thresher.cli.display import folded, out, show_json
+from thresher.cli.display import folding_grid, out, show_json
 from thresher.cli.errors import complain
 from thresher.cli.options import AsJson
 from thresher.ledger import Entry, Ledger
@@ -131,7 +131,7 @@ def verify(
 
 
 def _show_accounts(records: list[dict[str, Any]]) -> None:
-    grid = folded("data set", "analyst", "granted", "spent", "one more fit", "fits", "unit")
+    grid = folding_grid("data set", "analyst", "granted", "spent", "one more fit", "fits", "unit")
     for record in records:
         unfinished = f", {record['reserved']} not finished" if record["reserved"] else ""
         grid.add_row(
@@ -146,7 +146,7 @@ def _show_accounts(records: list[dict[str, Any]]) -> None:
 
 
 def _show_history(dataset: str, entries: list[Entry]) -> None:
-    grid = folded("when", "what", "analyst", "epsilon", "delta", "status", "entry")
+    grid = folding_grid("when", "what", "analyst", "epsilon", "delta", "status", "entry")
     for entry in entries:
         what = "grant" if entry.kind == "grant" else f"fit, {entry.algorithm}"
         costs = f"{entry.epsilon:.4g}", f"{entry.delta:g}"

@@ -24,7 +24,7 @@ from thresher.cli.options import (
     RowBound,
     Sparsity,
     TargetBound,
-    Task,
+    TaskKind,
     TaskOption,
     estimator_for,
 )
@@ -52,7 +52,7 @@ def plan(
     feature_bound: FeatureBound = None,
     row_bound: RowBound = None,
     target_bound: TargetBound = None,
-    task: TaskOption = Task.REGRESSION,
+    task: TaskOption = TaskKind.REGRESSION,
     classes: Annotated[int, typer.Option(help="How many classes there are. Classification only.")] = 2,
     adjacency: AdjacencyOption = "replace-one",
     intercept: Intercept = True,
@@ -98,13 +98,13 @@ def plan(
     check_outputs(force, plot=plot)
     if feature_bound is None and row_bound is None:
         feature_bound = 1.0
-    if task is Task.REGRESSION and target_bound is None:
+    if task is TaskKind.REGRESSION and target_bound is None:
         target_bound = "3"
     model = estimator_for(
         task, target_bound,
         sparsity=sparsity, epsilon=epsilon, delta=delta, feature_bound=feature_bound, row_bound=row_bound,
         adjacency=adjacency, fit_intercept=intercept,
-        **({"classes": range(classes)} if task is Task.CLASSIFICATION else {}),
+        **({"classes": range(classes)} if task is TaskKind.CLASSIFICATION else {}),
     )  # fmt: skip
     choice = model.plan(n, d)
     names = _names(algorithm, choice)

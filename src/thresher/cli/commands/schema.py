@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as Grid
 
-from thresher.cli.display import folded, out
+from thresher.cli.display import folding_grid, out
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import Analyst, AsJson, Dataset, Delta, Force, LedgerUrl, ledger_of
 from thresher.data.atomic_files import write_atomically
@@ -194,7 +194,7 @@ def _show_schema(schema: Schema, record: dict[str, Any]) -> None:
 
 def _show_counts(counts: Counts) -> None:
     certificate = counts.certificate
-    grid = folded("column", *FAULTS)
+    grid = folding_grid("column", *FAULTS)
     for name, found in counts.cells.items():
         grid.add_row(name, *(f"{found[fault]:.0f}" if fault in found else "" for fault in FAULTS))
     grid.title = f"about how many of {certificate.n_samples} {certificate.counted}"

@@ -185,7 +185,7 @@ class Column:
             numbers = all(_is_number(b) for b in bounds)
             self._must(numbers, "bounds", bounds, "be two finite numbers, or two dates such as 2020-12-31")
         self._must(self.span[0] < self.span[1], "bounds", bounds, "be in their order, low below high")
-        within = f"lie within the bounds {_shown(bounds)}"
+        within = f"lie within the bounds {_value_text(bounds)}"
         if self.typical is not None:
             self._must(self._is_inside(self.typical), "typical", self.typical, within)
         if self.missing is not None and not self.has_indicator:
@@ -217,7 +217,7 @@ class Column:
 
     def _must(self, good: bool, key: str, value: Any, what: str) -> None:
         if not good:
-            raise ValueError(f"schema: column {self.name!r}: {key} = {_shown(value)} must {what}")
+            raise ValueError(f"schema: column {self.name!r}: {key} = {_value_text(value)} must {what}")
 
 
 def _is_number(value: Any) -> bool:
@@ -238,7 +238,7 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """The schema's own entry: public, but perhaps long."""
     text = str([_plain(v) for v in value]) if isinstance(value, (list, tuple)) else repr(_plain(value))
     return text if len(text) <= 80 else text[:77] + "..."

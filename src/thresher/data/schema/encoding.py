@@ -17,7 +17,7 @@ from thresher.data.schema.cells import codes_of, numbers_of, several_codes_of
 from thresher.data.schema.column import Column
 from thresher.privacy.arrays import Floats
 
-__all__ = ["Encoding", "Read"]
+__all__ = ["EncodedCells", "Encoding"]
 
 SPARSE_BELOW = 0.25  # of the entries of a row: with fewer that are not zero, rows are kept sparse
 
@@ -78,13 +78,13 @@ class Encoding:
 
     # -- cells in, rows out --------------------------------------------------------------------------------------------
 
-    def read(self, piece: Mapping[str, Any]) -> Read:
+    def read(self, piece: Mapping[str, Any]) -> EncodedCells:
         """Cells by name as numbers and codes: what has to be kept of a piece of a table."""
-        return Read(
+        return EncodedCells(
             len(piece[self.features[0].name]), [self._read(column, piece[column.name]) for column in self.features]
         )
 
-    def matrix(self, pieces: Iterable[Read], *, scaled: bool) -> Any:
+    def matrix(self, pieces: Iterable[EncodedCells], *, scaled: bool) -> Any:
         """Rows of all pieces, dense or CSR, scaled as a fit takes them or in original units."""
         rows = [self._rows(piece, scaled) for piece in pieces]
         if not rows:
@@ -101,7 +101,7 @@ class Encoding:
             return numbers_of(column, cells, self.dialect)
         return codes_of(column, cells) if column.separator is None else several_codes_of(column, cells)
 
-    def _rows(self, piece: Read, scaled: bool) -> Any:
+    def _rows(self, piece: EncodedCells, scaled: bool) -> Any:
         entries: list[tuple[Any, Any, Any]] = []
         start = 0
         for column, block, cells in zip(self.features, self.blocks, piece.columns, strict=True):
@@ -151,7 +151,7 @@ class Encoding:
 
 
 @dataclass(frozen=True)
-class Read:
+class EncodedCells:
     """Rows of a piece of a table, column by column."""
 
     n: int
@@ -161,19 +161,19 @@ class Read:
 def _names(column: Column) -> list[str]:
     if column.kind != "category":
         return [column.name, *([f"{column.name} missing"] if column.has_indicator else [])]
-    names = [f"{column.name}={category}" for category in _shown(column)]
+    names = [f"{column.name}={category}" for category in _visible_categories(column)]
     names += [f"{column.name}=(other)"] if column.undeclared == "other" else []
     return names + ([f"{column.name} missing"] if column.has_indicator else [])
 
 
-def _shown(column: Column) -> list[Any]:
+def _visible_categories(column: Column) -> list[Any]:
     """The categories that have a column: all but the one that they are compared with."""
     return [category for category in column.categories or () if column.base is None or category != column.base]
 
 
 def _places(column: Column) -> NDArray[np.intp]:
     """Where each code stands among the columns of a category, those of OTHER and GAP last; -1 for nowhere."""
-    shown = _shown(column)
+    shown = _visible_categories(column)
     places = [shown.index(category) if category in shown else -1 for category in column.categories or ()]
     if column.has_indicator:
         gap = len(_names(column)) - 1

@@ -20,7 +20,7 @@ from thresher.data.reading.csv import PLAIN, Dialect
 from thresher.data.reading.source import Source, source_in_memory, source_of
 from thresher.data.schema.cells import codes_of, ids_of, numbers_of
 from thresher.data.schema.column import Column
-from thresher.data.schema.encoding import Encoding, Read
+from thresher.data.schema.encoding import EncodedCells, Encoding
 from thresher.data.tables import first_names
 from thresher.privacy.progress import parts_bar
 from thresher.privacy.strict_json import reject_device
@@ -208,7 +208,7 @@ class Schema:
             *([schema.person] if schema.person else []),
             *([] if y is not None else [self.target]),
         ]
-        kept: list[Read] = []
+        kept: list[EncodedCells] = []
         people: list[Any] = []
         targets = [] if y is None else [schema._targets(y)]
         for piece in _pieces(source, [column.name for column in wanted], verbose):
