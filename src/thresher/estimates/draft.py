@@ -37,9 +37,7 @@ from thresher.data.schema.writing import (
     toml_table,
     whole_years,
 )
-from thresher.estimates.bounds import ColumnBounds
-from thresher.estimates.categories import ColumnCategories
-from thresher.estimates.shares import ColumnShares, flags_of
+from thresher.estimates.columns import ColumnBounds, ColumnCategories, ColumnShares, flags_of
 from thresher.models.fit import Fit
 from thresher.models.scaler import TAILS
 from thresher.privacy.accounting import gaussian_epsilon, zcdp_epsilon, zcdp_rho
@@ -197,7 +195,7 @@ class _Draft:
         return float(self.shares[name].sum())
 
     def _largest(self, name: str) -> float:
-        return LARGEST_DAY if self.kinds[name] == "date" else float(self.steps.bounds.largest)
+        return LARGEST_DAY if self.kinds[name] == "date" else float(np.max(self.steps.bounds.largest))
 
     # -- what is written -----------------------------------------------------------------------------------------------
 

@@ -24,12 +24,12 @@ from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.certificate import Certificate
+from thresher.privacy.facts import PublicFacts
 from thresher.privacy.model_hash import model_hash
 from thresher.privacy.plan import Plan
 from thresher.privacy.trust import Unit
 from thresher.vaults import CentralVault
 from thresher.vaults.central.minimisers import assumed_of_searches
-from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Found", "PrivateEstimator", "adopt", "design_of"]
@@ -54,7 +54,7 @@ class PrivateEstimator(BaseEstimator):
         """An address with a password is kept as a Ledger, so that neither text nor pickle of an estimator has it."""
         super().__setattr__(name, without_password(value) if name == "ledger" else value)
 
-    def _problem(self, n_samples: int, n_features: int, outputs: int) -> LinearProblem:
+    def _problem(self, n_samples: int, n_features: int, outputs: int) -> PublicFacts:
         """The public facts of a fit."""
         raise NotImplementedError
 

@@ -19,6 +19,7 @@ from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.facts import PublicFacts
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GumbelQuantile
 from thresher.privacy.warnings import WideRanges
@@ -60,7 +61,7 @@ class ColumnRanges:
     centre: bool
     name: ClassVar[str] = "private-scaler"
 
-    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
+    def plan(self, problem: PublicFacts, budget: Budget) -> Plan:
         rho = zcdp_rho(budget.epsilon, budget.delta)
         share = MEDIAN_SHARE if self.centre else 0.0
         ends = GumbelQuantile.for_rho((1 - share) * rho, times=2 * problem.d)
