@@ -104,7 +104,7 @@ def test_a_device_is_written_to(model):
 def test_nothing_is_overwritten_or_paid_unless_forced(table, monkeypatch, arguments, option):
     for door in (SparseRegressor, SparseClassifier):
         monkeypatch.setattr(door, "fit", None)  # whoever calls it is paying
-    monkeypatch.setattr("thresher.cli.commands.schema.estimate", None)
+    monkeypatch.setattr("thresher.estimates.draft.estimate", None)
     for name in ("there", "there.svg", "paid.certificate.json"):
         (table / name).write_text("mine")
     before = sorted(os.listdir(table))

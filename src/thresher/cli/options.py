@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thresher.algorithms import DENSE, REGISTRY
-from thresher.ledger import Ledger
-from thresher.models.dense import DenseClassifier, DenseRegressor
-from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.privacy.budget import Adjacency
+
+if TYPE_CHECKING:
+    from thresher.ledger import Ledger
+    from thresher.models.dense import DenseClassifier, DenseRegressor
+    from thresher.models.sparse import SparseClassifier, SparseRegressor
+
+    Estimator = SparseRegressor | SparseClassifier | DenseRegressor | DenseClassifier
+
+SPARSE = (
+    "pursuit", "dp-ight", "peeling", "output-perturbation", "two-stage", "dpsl-kt", "frank-wolfe", "noisy-frank-wolfe",
+    "ight",
+)  # fmt: skip
+DENSE = (
+    "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd", "dp-adam", "dp-gd", "dp-agd", "rrpsgd", "storm", "sgd", "lssgd",
+)  # fmt: skip
+"""The registered algorithms by name, for help that imports none of them; a test compares them with the registry."""
 
 
 class TaskKind(StrEnum):
@@ -34,8 +46,8 @@ TaskOption = Annotated[TaskKind, typer.Option(help="What to fit.")]
 AlgorithmOption = Annotated[
     str,
     typer.Option(
-        help=f"Sparse: auto, {', '.join(REGISTRY)}. With a coefficient for every column: {', '.join(DENSE)}.",
-        autocompletion=lambda: ["auto", *REGISTRY, *DENSE],
+        help=f"Sparse: auto, {', '.join(SPARSE)}. With a coefficient for every column: {', '.join(DENSE)}.",
+        autocompletion=lambda: ["auto", *SPARSE, *DENSE],
     ),
 ]
 AdjacencyOption = Annotated[
@@ -63,25 +75,32 @@ Data = Annotated[
 ]
 
 
-def estimator_for(task: TaskKind, target_bound: str | None, **params: Any) -> Any:
+def estimator_for(task: TaskKind, target_bound: str | None, **params: Any) -> Estimator:
     """The front door for a task and an algorithm, unfitted."""
-    doors: tuple[Any, Any] = (SparseClassifier, SparseRegressor)
+    from thresher.models.dense import DenseClassifier, DenseRegressor
+    from thresher.models.sparse import SparseClassifier, SparseRegressor
+
+    classifier: type[SparseClassifier | DenseClassifier] = SparseClassifier
+    regressor: type[SparseRegressor | DenseRegressor] = SparseRegressor
     if params.get("algorithm") in DENSE:
-        doors = (DenseClassifier, DenseRegressor)
+        classifier, regressor = DenseClassifier, DenseRegressor
         del params["sparsity"]
-    door = doors[0] if task is TaskKind.CLASSIFICATION else doors[1]
     if task is TaskKind.CLASSIFICATION:
         if target_bound is not None:
             raise ValueError(f"--target-bound={target_bound}: class labels need no bound; leave it out")
-        return door(**params)
-    return door(target_bound=_range(target_bound), **params)
+        return classifier(**params)
+    return regressor(target_bound=_range(target_bound), **params)
 
 
 def ledger_of(url: str | None, analyst: str | None) -> Ledger | None:
     """The ledger that pays, if there is one."""
     if url is None and analyst is not None:
         raise ValueError(f"--analyst={analyst!r} has a meaning only with --ledger; leave it out")
-    return None if url is None else Ledger(url, analyst=analyst)
+    if url is None:
+        return None
+    from thresher.ledger import Ledger
+
+    return Ledger(url, analyst=analyst)
 
 
 def _range(text: str | None) -> float | tuple[float, float] | None:

@@ -6,18 +6,8 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from thresher.cli.display import (
-    out,
-    plan_record,
-    quiet_output,
-    show_certificate,
-    show_coefficients,
-    show_json,
-    show_plans,
-)
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import (
     AsJson,
@@ -25,8 +15,6 @@ from thresher.cli.options import (
     Force,
     Report,
 )
-from thresher.data.laws import dpsl_kt_law
-from thresher.models.sparse import SparseRegressor
 from thresher.report.page import check_writable
 
 __all__ = ["demo"]
@@ -40,6 +28,8 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """The main job on synthetic data: plan, fit, coefficients, certificate."""
+    from thresher.cli.display import quiet_output, show_json
+
     check_outputs(force, out=out_path, report=report)
     if report is not None:
         check_writable(report)
@@ -51,6 +41,12 @@ def demo(
 
 def _demonstrate(epsilon: float, out_path: Path | None, report: Path | None) -> dict[str, Any]:
     """Shows everything, and returns it."""
+    import numpy as np
+
+    from thresher.cli.display import out, plan_record, show_certificate, show_coefficients, show_plans
+    from thresher.data.laws import dpsl_kt_law
+    from thresher.models.sparse import SparseRegressor
+
     law = dpsl_kt_law(n=10_000, d=500, s=10)
     X, y, theta = law.draw(seed=0)
     bound = round(3 * law.target_deviation, 1)

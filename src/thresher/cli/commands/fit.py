@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thresher.cli.display import out, show_certificate, show_coefficients
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import (
     AdjacencyOption,
@@ -31,10 +30,10 @@ from thresher.cli.options import (
     estimator_for,
     ledger_of,
 )
-from thresher.data.labels import label_array
-from thresher.data.reading.table import read_table
-from thresher.data.schema import Schema
 from thresher.report.page import check_writable
+
+if TYPE_CHECKING:
+    from thresher.cli.options import Estimator
 
 __all__ = ["fit"]
 
@@ -93,6 +92,9 @@ def fit(
     thresher fit patients.csv --schema patients.toml --sparsity 10 --epsilon 1
     thresher fit numbers.csv --target stay --feature-bound 1 --target-bound 0,30
     """
+    from thresher.cli.display import out, show_certificate, show_coefficients
+    from thresher.data.schema import Schema
+
     pays = ledger_of(ledger, analyst)
     kept = () if pays is None else pays.files
     check_outputs(force, inputs=(data, table_schema, *kept), out=out_path, report=report)
@@ -123,8 +125,11 @@ def fit(
         out.print(f"A page about the model, to read and to print: {report}")
 
 
-def _fit_numbers(model: Any, data: Path, target: str | None, person: str | None, classes: str | None) -> None:
+def _fit_numbers(model: Estimator, data: Path, target: str | None, person: str | None, classes: str | None) -> None:
     """Fit to a table of numbers."""
+    from thresher.data.labels import label_array
+    from thresher.data.reading.table import read_table
+
     table = read_table(data, target or ("y" if data.suffix == ".npz" else None), person=person)
     if table.y is None:
         raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
@@ -135,7 +140,7 @@ def _fit_numbers(model: Any, data: Path, target: str | None, person: str | None,
     model.fit(table.X, table.y, groups=table.people)
 
 
-def _reject_declared(*given: Any) -> None:
+def _reject_declared(*given: object) -> None:
     """Two sources for one fact are one too many."""
     for name, value in zip(("target", "person", "feature-bound", "target-bound", "classes"), given, strict=True):
         if value is not None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from rich.table import Column
-from rich.table import Table as Grid
-from sklearn.base import clone
 
-from thresher.cli.display import out, plan_record, show_json, show_plans
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import (
+    SPARSE,
     AdjacencyOption,
     AsJson,
     Delta,
@@ -28,18 +25,27 @@ from thresher.cli.options import (
     TaskOption,
     estimator_for,
 )
-from thresher.planning.chart import check_plot, draw_forecast, save_figure
-from thresher.planning.forecast import DRAWS, NOT_PRIVATE, PRIVATE, SIGNAL, Forecast
-from thresher.planning.law import PlanningLaw
-from thresher.planning.reach import Reach
-from thresher.planning.simulate import LARGEST
-from thresher.planning.verdict import PlanningStudy, run_study
-from thresher.privacy.plan import Plan
-from thresher.vaults.problem import LinearProblem, linear_problem
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
+
+    from thresher.planning.forecast import Forecast
+    from thresher.planning.law import PlanningLaw
+    from thresher.planning.reach import Reach
+    from thresher.planning.verdict import PlanningStudy
+    from thresher.privacy.plan import Plan
+    from thresher.vaults.problem import LinearProblem
 
 __all__ = ["plan"]
 
-WHO = Column("algorithm", no_wrap=True)
+SIGNAL, DRAWS = 0.8, 19
+NOT_PRIVATE = "ight"
+"""As in thresher.planning.forecast, which help must not import; a test compares them."""
+
+PRIVATE = tuple(name for name in SPARSE if name != NOT_PRIVATE)
+
+Number = TypeVar("Number", int, float)
+
 EPSILONS = "0.25,0.5,1,2,4,8"
 
 
@@ -95,6 +101,12 @@ def plan(
     thresher plan --n 4000 --d 1000 --reach 0.2 --algorithm pursuit,peeling
     thresher plan --n 4000 --d 1000 --epsilons 0.25,0.5,1,2,4,8 --plot plan.svg
     """
+    from sklearn.base import clone
+
+    from thresher.cli.display import out
+    from thresher.planning.chart import check_plot, draw_forecast, save_figure
+    from thresher.planning.verdict import run_study
+
     check_outputs(force, plot=plot)
     if feature_bound is None and row_bound is None:
         feature_bound = 1.0
@@ -137,6 +149,10 @@ def plan(
 
 def _show(plans: list[Plan], choice: Plan, found: PlanningStudy | str, as_json: bool) -> None:
     """The plans, and what was found in simulation or why there was none."""
+    from thresher.cli.display import out, plan_record, show_json, show_plans
+    from thresher.planning.verdict import PlanningStudy
+    from thresher.vaults.problem import linear_problem
+
     if as_json:
         records = [
             plan_record(each) | (found.of(each.algorithm) if isinstance(found, PlanningStudy) else {}) for each in plans
@@ -170,6 +186,8 @@ def _names(text: str | None, choice: Plan) -> list[str]:
 
 def _why_not(choice: Plan, simulate: bool) -> str | None:
     """Why nothing is predicted, if nothing is."""
+    from thresher.planning.simulate import LARGEST
+
     problem = choice.problem
     if not simulate:
         return "not simulated, as asked"
@@ -181,13 +199,13 @@ def _why_not(choice: Plan, simulate: bool) -> str | None:
     return None
 
 
-def _numbers(option: str, text: str | None, kind: type[Any]) -> list[Any]:
+def _numbers(option: str, text: str | None, kind: type[Number]) -> list[Number]:
     if text is None:
         return []
     try:
         numbers = [kind(part) for part in text.split(",")]
     except ValueError:
-        numbers = [0]
+        numbers = [kind(0)]
     if not all(number > 0 for number in numbers):
         raise ValueError(f"{option}={text!r} must be positive {'whole ' * (kind is int)}numbers with commas between")
     return sorted(set(numbers))
@@ -198,6 +216,9 @@ def _numbers(option: str, text: str | None, kind: type[Any]) -> list[Any]:
 
 def show_study(found: PlanningStudy, problem: LinearProblem, epsilon: float) -> None:
     """Predictions for the shape and budget that were asked about, sweeps, needs, and last the verdict."""
+    from thresher.cli.display import out
+    from thresher.planning.law import PlanningLaw
+
     forecast, n = found.forecast, problem.n
     _show_forecast(forecast, PlanningLaw(problem, forecast.signal), epsilon)
     private = [each for each in forecast.predictions if each.algorithm != NOT_PRIVATE]
@@ -218,9 +239,11 @@ def show_study(found: PlanningStudy, problem: LinearProblem, epsilon: float) -> 
 
 def _show_forecast(forecast: Forecast, law: PlanningLaw, epsilon: float) -> None:
     """Each algorithm on the shape that was asked about, the yardstick last."""
+    from thresher.cli.display import out
+
     n, classifies = law.problem.n, law.problem.loss.classifies
     extra = ["direction"] if classifies else []
-    grid = Grid(WHO, "mean error", "one run", *extra, "found", "accuracy" if classifies else "R^2")
+    grid = _grid("mean error", "one run", *extra, "found", "accuracy" if classifies else "R^2")
     for each in (*forecast.at(n, epsilon), forecast.one(NOT_PRIVATE, n, epsilon)):
         direction = [f"{each.direction.mean:.2f}"] if classifies else []
         grid.add_row(
@@ -244,7 +267,9 @@ def _show_forecast(forecast: Forecast, law: PlanningLaw, epsilon: float) -> None
 def _show_sweep(
     title: str, forecast: Forecast, shapes: Sequence[tuple[int, float]], *, by_rows: bool = False
 ) -> None:  # fmt: skip
-    grid = Grid(WHO, *(f"{n:d}" if by_rows else f"{epsilon:g}" for n, epsilon in shapes), title=title)
+    from thresher.cli.display import out
+
+    grid = _grid(*(f"{n:d}" if by_rows else f"{epsilon:g}" for n, epsilon in shapes), title=title)
     for name in (*forecast.private, NOT_PRIVATE):
         found = [forecast.one(name, n, epsilon) for n, epsilon in shapes]
         grid.add_row(_name(name), *(f"{each.error.mean:.2f} ({each.found.mean:.0%})" for each in found))
@@ -252,12 +277,22 @@ def _show_sweep(
 
 
 def _show_reach(found: PlanningStudy, n: int, epsilon: float) -> None:
-    grid = Grid(WHO, f"epsilon on {n} rows", f"rows at epsilon {epsilon:g}")
+    from thresher.cli.display import out
+
+    grid = _grid(f"epsilon on {n} rows", f"rows at epsilon {epsilon:g}")
     for left, right in zip(found.by_epsilon, found.by_rows, strict=True):
         grid.add_row(left.algorithm, reach_text(left), reach_text(right))
     grid.title = f"needed for a mean error of {found.by_rows[0].error:g}"
     out.print(grid)
     out.print("From what clearly is too little to what clearly is enough, by two standard errors each.")
+
+
+def _grid(*columns: str, title: str | None = None) -> Grid:
+    """A table with a line for each algorithm."""
+    from rich.table import Column
+    from rich.table import Table as Grid
+
+    return Grid(Column("algorithm", no_wrap=True), *columns, title=title)
 
 
 def reach_text(reach: Reach) -> str:
