@@ -11,16 +11,21 @@ import logging
 import math
 import pickle
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from thresher.data.sparse_structure import check_structure
-from thresher.data.tables import reject_text, without_values
+from thresher.data.tables import Cells, Table, Values, reject_text, without_values
+from thresher.privacy.arrays import Floats
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
+    from distributed import Client, Future
 
 __all__ = [
     "Collection",
@@ -34,6 +39,13 @@ __all__ = [
     "reject_infinite",
     "zero_row_like",
 ]
+
+DaskTable: TypeAlias = Any
+"""A Dask array or DataFrame."""
+
+Matrix: TypeAlias = Floats | sparse.sparray | sparse.spmatrix
+
+Dtypes: TypeAlias = str | Sequence[type]
 
 HELD = 0.3  # of the memory, rows before Dask spills; products, copies and the rest of the process take theirs on top
 
@@ -64,20 +76,20 @@ class Refused:
 class Partitions:
     """Checked rows on the workers of ``client``, and what is to be done to each partition before it is used."""
 
-    client: Any
-    parts: list[Any]
+    client: Client
+    parts: list[Future]
     """Futures of sealed matrices. Whoever uses them empties the list, or the workers would hold all rows twice."""
     rows: list[int]
     sizes: list[int]
     dimension: int
-    steps: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = ()
+    steps: tuple[tuple[Callable[..., Matrix], tuple[object, ...]], ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
         return sum(self.rows), self.dimension
 
 
-def apply_to_rows(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+def apply_to_rows(function: Callable[..., Matrix], X: Matrix | Partitions, *arguments: object) -> Matrix | Partitions:
     """function(X, *arguments); for partitions later, on each of them where it lies."""
     if isinstance(X, Partitions):
         return replace(X, steps=(*X.steps, (function, arguments)))
@@ -87,13 +99,13 @@ def apply_to_rows(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
 # -- in front of the workers --------------------------------------------------------------------------------------
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: Table) -> bool:
     """Whether X is a collection of Dask itself: others (xarray) have its methods but not those that are needed here."""
     return hasattr(X, "__dask_graph__") and type(X).__module__.partition(".")[0] == "dask"
 
 
 @contextmanager
-def fit_inputs(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+def fit_inputs(X: Table, y: Cells) -> Iterator[tuple[Table, Cells]]:
     """X and y for a fit: as they are; if X is a Dask collection, it beside the client that works on it, y in memory."""
     if not is_dask(X):
         yield X, y
@@ -106,10 +118,10 @@ def fit_inputs(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
 class Collection:
     """A Dask array or DataFrame that nobody has looked into yet, and the client that can."""
 
-    X: Any
-    client: Any
+    X: DaskTable
+    client: Client
 
-    def partitions(self, dtypes: Any) -> Partitions:
+    def partitions(self, dtypes: Dtypes) -> Partitions:
         """Its rows on the workers, all of them numbers. An error names a column."""
         from dask import delayed
 
@@ -127,7 +139,7 @@ class Collection:
         return Partitions(self.client, [parts[at] for at in filled], rows, sizes, columns)
 
 
-def zero_row_like(X: Any) -> Any:
+def zero_row_like(X: DaskTable) -> Table:
     """One row of zeros with as many columns as X has, and their names: what can be checked without looking."""
     columns = _columns(X)
     row = np.zeros((1, len(columns)))
@@ -138,7 +150,7 @@ def zero_row_like(X: Any) -> Any:
     return pandas.DataFrame(row, columns=columns)
 
 
-def map_rows(function: Callable[[Any], Any], X: Any) -> Any:
+def map_rows(function: Callable[[Table], Values], X: DaskTable) -> DaskTable:
     """A Dask array of what ``function`` answers for the rows of X, computed when it is asked for."""
     from dask import array, delayed
 
@@ -150,7 +162,7 @@ def map_rows(function: Callable[[Any], Any], X: Any) -> Any:
     return array.concatenate(answers, allow_unknown_chunksizes=True)
 
 
-def _columns(X: Any) -> Any:
+def _columns(X: DaskTable) -> Sequence[str | int]:
     """The names of the columns of X, or their numbers if they have none."""
     ndim = getattr(X, "ndim", None)
     if not (isinstance(ndim, int) and ndim == 2):  # a Delayed has every attribute, but no number
@@ -160,15 +172,16 @@ def _columns(X: Any) -> Any:
             "X.reshape(-1, 1) or dask.array.from_delayed"
         )
     if hasattr(X, "columns"):
-        return X.columns
+        names: Sequence[str] = X.columns
+        return names
     if math.isnan(X.shape[1]):
         raise ValueError("X: the number of columns of this Dask array is unknown; call X.compute_chunk_sizes() first")
     return range(X.shape[1])
 
 
-def _row_blocks(X: Any) -> list[Any]:
+def _row_blocks(X: DaskTable) -> list[Delayed]:
     """The partitions of X, as delayed matrices or frames of whole rows."""
-    delayed: list[Any] = X.to_delayed() if hasattr(X, "columns") else X.rechunk({1: -1}).to_delayed()[:, 0].tolist()
+    delayed: list[Delayed] = X.to_delayed() if hasattr(X, "columns") else X.rechunk({1: -1}).to_delayed()[:, 0].tolist()
     return delayed
 
 
@@ -176,7 +189,7 @@ def _row_blocks(X: Any) -> list[Any]:
 
 
 @contextmanager
-def dask_client() -> Iterator[Any]:
+def dask_client() -> Iterator[Client]:
     """The active ``distributed.Client``; where there is none, an embedded one that is closed in the end."""
     try:
         import distributed
@@ -193,7 +206,7 @@ def dask_client() -> Iterator[Any]:
 
 
 @contextmanager
-def _embedded_client() -> Iterator[Any]:
+def _embedded_client() -> Iterator[Client]:
     """Threads of this process, nothing but memory between them. What is spilled only the user can read, and it goes.
 
     Dask would open its status pages to the whole network, dashboard or not: they are emptied and bound to this machine.
@@ -232,7 +245,7 @@ def _embedded_client() -> Iterator[Any]:
 # -- on the workers -----------------------------------------------------------------------------------------------
 
 
-def _check_partition(part: Any, columns: int, dtypes: Any) -> Sealed | Refused:
+def _check_partition(part: Table | Refused, columns: int, dtypes: Dtypes) -> Sealed | Refused:
     """The partition as a matrix of finite numbers."""
     from sklearn.utils import check_array
 
@@ -255,7 +268,7 @@ def _check_partition(part: Any, columns: int, dtypes: Any) -> Sealed | Refused:
     return Sealed(X)
 
 
-def reject_infinite(X: Any, names: Any = None) -> None:
+def reject_infinite(X: Matrix, names: Sequence[str] | None = None) -> None:
     """Raise if a number of the matrix is not finite; says in which column, by its name or number."""
     if np.all(np.isfinite(X.data if sparse.issparse(X) else X)):
         return

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from thresher.privacy.arrays import Floats
 
 __all__ = [
-    "MOST_COLUMNS", "Cells", "Table", "Values", "check_column", "check_width", "first_names", "numeric_target",
+    "MOST_COLUMNS", "Cell", "Cells", "Table", "Values", "check_column", "check_width", "first_names", "numeric_target",
     "reject_missing", "reject_text", "without_counts", "without_values",
 ]  # fmt: skip
 
@@ -22,6 +22,9 @@ Table: TypeAlias = Any
 
 Cells: TypeAlias = Any
 """The cells of one column as any library holds them: a list, an array, a column of a frame."""
+
+Cell: TypeAlias = Any
+"""What one cell of such a column holds: a number, a text, a date, whatever stands for a gap."""
 
 Values: TypeAlias = NDArray[Any]
 """An array of numbers, or of texts."""

@@ -16,7 +16,6 @@ from datetime import date
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from thresher.data.schema.writing import (
     round_within,
     whole_years,
 )
+from thresher.data.tables import Cells, Table
 from thresher.privacy.arrays import Floats
 
 __all__ = [
@@ -75,7 +75,7 @@ class UndeclaredCells:
     days: Floats  # since FIRST_DAY, of cells that are no numbers
 
     @classmethod
-    def of(cls, cells: Any, dialect: Dialect) -> UndeclaredCells:
+    def of(cls, cells: Cells, dialect: Dialect) -> UndeclaredCells:
         texts = texts_of(cells)
         different = list(dict.fromkeys(texts))  # few texts, many cells
         numbers = numbers_of(ANY_NUMBER, different, dialect)
@@ -109,13 +109,13 @@ class UndeclaredTable:
     dialect: Dialect
 
     @classmethod
-    def from_first_line(cls, data: Any) -> UndeclaredTable:
+    def from_first_line(cls, data: Table | str | Path) -> UndeclaredTable:
         """By what its first line tells."""
         dialect = dialect_of(data)
         return cls(source_of(data, dialect), dialect)
 
     @classmethod
-    def from_first_rows(cls, data: Any) -> UndeclaredTable:
+    def from_first_rows(cls, data: Table | str | Path) -> UndeclaredTable:
         """By what its first cells tell, too. Not private."""
         dialect = dialect_of(data, SEEN)
         table = cls(source_of(data, dialect), dialect)
@@ -168,7 +168,7 @@ def is_code_name(name: str) -> bool:
     return re.search(r"(^|[ _.-])(id|code|type|class|group|kind)$", name, flags=re.IGNORECASE) is not None
 
 
-def dialect_of(data: Any, seen: int = 0) -> Dialect:
+def dialect_of(data: Table | str | Path, seen: int = 0) -> Dialect:
     """Of a .csv file, by its first line, or as many bytes as are ``seen``: the delimiter that is there most often."""
     if not (isinstance(data, (str, Path)) and Path(data).is_file() and Path(data).suffix == ".csv"):
         return PLAIN
@@ -192,7 +192,7 @@ class Guess:
     filled: int = 0
     numbers: int = 0
     days: int = 0
-    kept: list[Any] = field(default_factory=list)  # numbers, or days
+    kept: list[Floats] = field(default_factory=list)  # numbers, or days
     texts: Counter[str] = field(default_factory=Counter)
     overflowed: bool = False
 
@@ -260,7 +260,7 @@ class Guess:
 
     def _other_date_format(self) -> tuple[str, date, date] | None:
         """A way to write dates that the texts have in common, and the ends of their range."""
-        best: tuple[int, str, Any] = (0, "", None)
+        best: tuple[int, str, Floats] = (0, "", np.empty(0))
         for form in FORMATS:
             days = numbers_of(Column("", bounds=(FIRST_DAY, LAST_DAY), format=form), list(self.texts))
             counts = np.array([*self.texts.values()], dtype=np.intp)[~np.isnan(days)]
@@ -288,7 +288,10 @@ class Guess:
 
 
 @without_causes
-def draft(data: Any, target: str, person: str | None = None, tell: Any = lambda part: None) -> str:
+def draft(
+    data: Table | str | Path, target: str, person: str | None = None,
+    tell: Callable[[float], None] = lambda part: None,
+) -> str:  # fmt: skip
     """The text of a schema for a file or frame."""
     table = UndeclaredTable.from_first_rows(data)
     table.require(target, *([] if person is None else [person]))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,20 @@ from scipy import sparse
 
 from thresher.data.reading.csv import PLAIN, Dialect
 from thresher.data.schema.cells import codes_of, numbers_of, several_codes_of
-from thresher.data.schema.column import Column
-from thresher.privacy.arrays import Floats
+from thresher.data.schema.column import Category, Column
+from thresher.data.tables import Cells
+from thresher.privacy.arrays import Floats, Indices
 
 __all__ = ["EncodedCells", "Encoding"]
+
+Matrix: TypeAlias = Floats | sparse.csr_array
+
+Codes: TypeAlias = NDArray[np.int32]
+
+ReadCells: TypeAlias = Floats | Codes | tuple[Codes, Codes]
+"""Numbers, codes of categories, or (row, code) of each category where a cell may hold several."""
+
+Entries: TypeAlias = tuple[Indices, Indices, Floats]
 
 SPARSE_BELOW = 0.25  # of the entries of a row: with fewer that are not zero, rows are kept sparse
 
@@ -78,13 +88,13 @@ class Encoding:
 
     # -- cells in, rows out --------------------------------------------------------------------------------------------
 
-    def read(self, piece: Mapping[str, Any]) -> EncodedCells:
+    def read(self, piece: Mapping[str, Cells]) -> EncodedCells:
         """Cells by name as numbers and codes: what has to be kept of a piece of a table."""
         return EncodedCells(
             len(piece[self.features[0].name]), [self._read(column, piece[column.name]) for column in self.features]
         )
 
-    def matrix(self, pieces: Iterable[EncodedCells], *, scaled: bool) -> Any:
+    def matrix(self, pieces: Iterable[EncodedCells], *, scaled: bool) -> Matrix:
         """Rows of all pieces, dense or CSR, scaled as a fit takes them or in original units."""
         rows = [self._rows(piece, scaled) for piece in pieces]
         if not rows:
@@ -96,13 +106,13 @@ class Encoding:
         original = coefficients / self.spread
         return original, intercepts - original @ self.centre
 
-    def _read(self, column: Column, cells: Any) -> Any:
+    def _read(self, column: Column, cells: Cells) -> ReadCells:
         if column.kind != "category":
             return numbers_of(column, cells, self.dialect)
         return codes_of(column, cells) if column.separator is None else several_codes_of(column, cells)
 
-    def _rows(self, piece: EncodedCells, scaled: bool) -> Any:
-        entries: list[tuple[Any, Any, Any]] = []
+    def _rows(self, piece: EncodedCells, scaled: bool) -> Matrix:
+        entries: list[Entries] = []
         start = 0
         for column, block, cells in zip(self.features, self.blocks, piece.columns, strict=True):
             rows, at, values = _entries(column, cells)
@@ -155,7 +165,7 @@ class EncodedCells:
     """Rows of a piece of a table, column by column."""
 
     n: int
-    columns: list[Any]
+    columns: list[ReadCells]
 
 
 def _names(column: Column) -> list[str]:
@@ -166,7 +176,7 @@ def _names(column: Column) -> list[str]:
     return names + ([f"{column.name} missing"] if column.has_indicator else [])
 
 
-def _visible_categories(column: Column) -> list[Any]:
+def _visible_categories(column: Column) -> list[Category]:
     """The categories that have a column: all but the one that they are compared with."""
     return [category for category in column.categories or () if column.base is None or category != column.base]
 
@@ -182,7 +192,7 @@ def _places(column: Column) -> NDArray[np.intp]:
     return np.array([*places, len(shown) if column.undeclared == "other" else gap, gap], dtype=np.intp)
 
 
-def _entries(column: Column, cells: Any) -> tuple[Any, Any, Any]:
+def _entries(column: Column, cells: Cells) -> Entries:
     """(row, column within the block, value) of what one feature puts into the matrix."""
     if column.kind == "category":
         return _indicators(column, cells)
@@ -196,7 +206,7 @@ def _entries(column: Column, cells: Any) -> tuple[Any, Any, Any]:
     return np.concatenate([rows, gaps]), at, np.concatenate([values, np.ones(len(gaps))])
 
 
-def _indicators(column: Column, cells: Any) -> tuple[Any, Any, Any]:
+def _indicators(column: Column, cells: Cells) -> Entries:
     rows, codes = cells if column.separator is not None else (np.arange(len(cells)), cells)
     at = _places(column)[codes]
     rows, at = rows[at >= 0], at[at >= 0]

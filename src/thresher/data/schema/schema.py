@@ -10,22 +10,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from thresher.data.concealment import without_causes
 from thresher.data.reading.csv import PLAIN, Dialect
 from thresher.data.reading.source import Source, source_in_memory, source_of
 from thresher.data.schema.cells import codes_of, ids_of, numbers_of
-from thresher.data.schema.column import Column
-from thresher.data.schema.encoding import EncodedCells, Encoding
-from thresher.data.tables import first_names
+from thresher.data.schema.column import Column, Declared
+from thresher.data.schema.encoding import EncodedCells, Encoding, Matrix
+from thresher.data.tables import Cell, Cells, Table, Values, first_names
 from thresher.privacy.progress import parts_bar
 from thresher.privacy.strict_json import reject_device
 
 __all__ = ["READ_BY", "Schema", "Spent", "TableRows"]
+
+Entries: TypeAlias = Mapping[str, Declared]
+"""What a file of TOML holds, or a saved model."""
 
 READ_BY = "rows were read by a schema with sha256 "
 
@@ -34,9 +36,9 @@ READ_BY = "rows were read by a schema with sha256 "
 class TableRows:
     """What a fit takes: scaled rows, targets, and whose each row is if the schema names people."""
 
-    X: Any
-    y: NDArray[Any]
-    people: list[Any] | None
+    X: Matrix
+    y: Values
+    people: list[Cell] | None
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Schema:
     # -- files and dictionaries ----------------------------------------------------------------------------------------
 
     @classmethod
-    def of(cls, value: Any) -> Schema:
+    def of(cls, value: Schema | Entries | str | Path) -> Schema:
         """The schema that an argument means."""
         if isinstance(value, Schema):
             return value
@@ -84,7 +86,7 @@ class Schema:
         return cls.from_dict(entries)
 
     @classmethod
-    def from_dict(cls, entries: Mapping[str, Any]) -> Schema:
+    def from_dict(cls, entries: Entries) -> Schema:
         try:
             return cls._from(dict(entries))
         except (AttributeError, LookupError, TypeError, ArithmeticError) as error:
@@ -93,7 +95,7 @@ class Schema:
             ) from None
 
     @classmethod
-    def _from(cls, entries: dict[str, Any]) -> Schema:
+    def _from(cls, entries: dict[str, Declared]) -> Schema:
         table, columns, others, spent = (entries.pop(key, {}) for key in ("table", "columns", "others", "spent"))
         for unknown in entries:
             raise ValueError(f"schema: [{unknown}] is unknown; use [table], [columns.NAME], [others] and [spent]")
@@ -103,9 +105,12 @@ class Schema:
         schema._check()
         return schema
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Declared]:
         """For JSON."""
-        made: dict[str, Any] = {"table": self.dialect.to_dict(), "columns": {c.name: c.to_dict() for c in self.columns}}
+        made: dict[str, Declared] = {
+            "table": self.dialect.to_dict(),
+            "columns": {c.name: c.to_dict() for c in self.columns},
+        }
         if self.others is not None:
             made["others"] = self.others.to_dict()
         if self.spent is not None:
@@ -195,7 +200,9 @@ class Schema:
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     @without_causes
-    def rows(self, data: Any, y: Any = None, *, centred: bool = True, verbose: int = 0) -> tuple[Schema, TableRows]:
+    def rows(
+        self, data: Table | str | Path, y: Cells = None, *, centred: bool = True, verbose: int = 0
+    ) -> tuple[Schema, TableRows]:
         """The rows of a file or frame as a fit takes them, and the schema with its columns spelled out.
 
         ``y`` takes the place of the target's column.
@@ -209,7 +216,7 @@ class Schema:
             *([] if y is not None else [self.target]),
         ]
         kept: list[EncodedCells] = []
-        people: list[Any] = []
+        people: list[Cell] = []
         targets = [] if y is None else [schema._targets(y)]
         for piece in _pieces(source, [column.name for column in wanted], verbose):
             kept.append(encoding.read(piece))
@@ -221,19 +228,19 @@ class Schema:
             people if schema.person else None,
         )
 
-    def features_of(self, data: Any, *, verbose: int = 0) -> Iterator[Any]:
+    def features_of(self, data: Table | str | Path, *, verbose: int = 0) -> Iterator[Table]:
         """The features of a file or frame in original units, piece by piece."""
         encoding = self.encoding()
         for piece in _pieces(source_of(data, self.dialect), [column.name for column in self.features], verbose):
             yield encoding.matrix([encoding.read(piece)], scaled=False)
 
-    def pieces_of(self, data: Any) -> Iterator[Source]:
+    def pieces_of(self, data: Table | str | Path) -> Iterator[Source]:
         """A table that need not fit into memory, piece by piece, each as good as a table."""
         source = source_of(data, self.dialect)
         for piece in _pieces(source, [column.name for column in self.features], 0):
             yield source_in_memory(piece)
 
-    def _targets(self, cells: Any) -> NDArray[Any]:
+    def _targets(self, cells: Cells) -> Values:
         target = self.target
         if target.kind != "category":
             values = numbers_of(target, cells, self.dialect)
@@ -259,7 +266,7 @@ class Schema:
                 raise ValueError(f"schema: two {what} would be named {double!r}; rename one")
 
 
-def _pieces(source: Source, wanted: list[str], verbose: int) -> Iterator[Mapping[str, Any]]:
+def _pieces(source: Source, wanted: list[str], verbose: int) -> Iterator[Mapping[str, Cells]]:
     """The cells of the wanted columns."""
     _require(source.names, wanted)
     with parts_bar("reading", enabled=verbose > 0) as tell:

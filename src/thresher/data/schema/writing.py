@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from statistics import median
-from typing import Any
 
 from thresher.data.reading.csv import Dialect
+from thresher.data.schema.column import Bound, Category
 
 __all__ = [
     "ColumnFacts", "column_section", "column_sections", "file_header", "round_outwards", "round_within", "toml_string",
@@ -34,11 +34,11 @@ class ColumnFacts:
 
     name: str
     person: bool = False
-    bounds: tuple[Any, Any] | None = None  # numbers, or dates
+    bounds: tuple[Bound, Bound] | None = None  # numbers, or dates
     typical: float | None = None
     format: str = ""  # of dates, if it is not 2026-11-18
-    categories: tuple[Any, ...] = ()
-    base: Any = None
+    categories: tuple[Category, ...] = ()
+    base: Category | None = None
     gaps: bool = False  # in more than a few rows, so that they may mean something
     ignored: str = ""
     read: bool = False  # from the data
@@ -142,11 +142,11 @@ def toml_string(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _toml_list(values: Iterable[Any]) -> str:
+def _toml_list(values: Iterable[Bound | Category]) -> str:
     return f"[{', '.join(map(_toml_value, values))}]"
 
 
-def _toml_value(value: Any) -> str:
+def _toml_value(value: Bound | Category) -> str:
     if isinstance(value, str):
         return toml_string(value)
     if isinstance(value, date):
