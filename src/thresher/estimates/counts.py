@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,9 @@ from thresher.data.reading.source import source_of
 from thresher.data.schema.cells import FAULTS, faults_of, ids_of
 from thresher.data.schema.column import Column
 from thresher.data.schema.schema import Schema
+from thresher.data.tables import Table
 from thresher.estimates.columns import ColumnShares, flags_of
+from thresher.ledger import Ledger
 from thresher.privacy.certificate import Certificate
 
 __all__ = ["Counts", "count_faults"]
@@ -33,7 +35,7 @@ class Counts:
     standard_error: float
     certificate: Certificate
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         cost = {"epsilon": self.certificate.epsilon, "delta": self.certificate.delta}
         return {
             "cells": self.cells, "odd_rows": self.odd_rows, "standard_error": self.standard_error,
@@ -43,8 +45,8 @@ class Counts:
 
 @without_causes
 def count_faults(
-    data: Any, schema: Schema, *, epsilon: float, delta: float | None = None, ledger: Any = None,
-    dataset: str | None = None, tell: Callable[[float], None] = lambda part: None,
+    data: Table | str | Path, schema: Schema, *, epsilon: float, delta: float | None = None,
+    ledger: Ledger | str | None = None, dataset: str | None = None, tell: Callable[[float], None] = lambda part: None,
 ) -> Counts:  # fmt: skip
     """Count the cells of each declared column that a fit would fill or clip.
 

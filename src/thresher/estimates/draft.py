@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresher.data.concealment import without_causes
+from thresher.data.schema.column import Category
 from thresher.data.schema.draft import (
     FIRST_DAY,
     LAST_DAY,
@@ -37,10 +38,13 @@ from thresher.data.schema.writing import (
     toml_table,
     whole_years,
 )
+from thresher.data.tables import Table
 from thresher.estimates.columns import ColumnBounds, ColumnCategories, ColumnShares, flags_of
+from thresher.ledger import Ledger
 from thresher.models.fit import Fit
 from thresher.models.scaler import TAILS
 from thresher.privacy.accounting import gaussian_epsilon, zcdp_epsilon, zcdp_rho
+from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import LARGEST_BOUND
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate, combine
@@ -111,8 +115,8 @@ class Steps:
 
 @without_causes
 def estimate(
-    data: Any, target: str, *, epsilon: float, delta: float | None = None, largest: float = LARGEST,
-    ledger: Any = None, dataset: str | None = None, tell: Callable[[float], None] = lambda part: None,
+    data: Table | str | Path, target: str, *, epsilon: float, delta: float | None = None, largest: float = LARGEST,
+    ledger: Ledger | str | None = None, dataset: str | None = None, tell: Callable[[float], None] = lambda part: None,
 ) -> Estimate:  # fmt: skip
     """The text of a schema for a file or frame, and the certificate of its estimates."""
     unread = UndeclaredTable.from_first_line(data)
@@ -212,9 +216,10 @@ class _Draft:
                 name, bounds=bounds, typical=round_within(float(self.steps.bounds.median_[at]), bounds), gaps=gaps,
                 remark=classes if name == self.target else "",
             )  # fmt: skip
-        found: list[Any] = self.steps.categories.categories_[self.named.index(name)] if name in self.named else []
+        texts = self.steps.categories.categories_[self.named.index(name)] if name in self.named else []
+        found: Sequence[Category] = texts
         if self.kinds[name] == "code":
-            found = list(dict.fromkeys(float(text) for text in found if _is_number(text)))
+            found = list(dict.fromkeys(float(text) for text in texts if _is_number(text)))
         if name == self.target:
             few = "fewer than two classes are held by rows enough: write the public ones here"
             return ColumnFacts(name, categories=tuple(sorted(found)), remark=few if len(found) < 2 else "")
@@ -260,7 +265,7 @@ def _codes(cells: UndeclaredCells) -> NDArray[np.int8]:
     return codes
 
 
-def _numbers(cells: UndeclaredCells, kind: str) -> Any:
+def _numbers(cells: UndeclaredCells, kind: str) -> Floats:
     """Numbers, or days since ZERO_DAY; whatever is neither counts as 0."""
     values = cells.numbers if kind == "number" else cells.days - (ZERO_DAY - FIRST_DAY).days
     return np.nan_to_num(values, nan=0.0)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 from sklearn.base import clone
 
-from thresher.algorithms import IGHT, REGISTRY
+from thresher.algorithms import IGHT, REGISTRY, Algorithm
 from thresher.models.estimator import design_of
 from thresher.models.sparse import SparseClassifier, SparseRegressor
-from thresher.planning.simulate import Run, SimulatedCase, Simulation
+from thresher.planning.simulate import Estimator, Run, SimulatedCase, Simulation
 
 __all__ = [
-    "DRAWS", "LEVEL", "NOT_PRIVATE", "PRIVATE", "SIGNAL", "Forecast", "Prediction", "Spread", "chance_of_one_run",
-    "forecast", "predict_cases", "prepare_simulation",
+    "DRAWS", "LEVEL", "NOT_PRIVATE", "PRIVATE", "SIGNAL", "Forecast", "Prediction", "SimulationSettings", "Spread",
+    "chance_of_one_run", "forecast", "predict_cases", "prepare_simulation",
 ]  # fmt: skip
 
 DRAWS = 19
@@ -34,6 +34,16 @@ PRIVATE = tuple(name for name in REGISTRY if name != NOT_PRIVATE)
 
 LEVEL = 0.9
 """The chance that the range of one run aims at; 19 draws are the fewest that have it."""
+
+
+class SimulationSettings(TypedDict, total=False):
+    """What every prediction may be told: see ``forecast``."""
+
+    signal: float
+    draws: int
+    random_state: int
+    n_jobs: int
+    verbose: int
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class Spread:
         error = ordered.std(ddof=1) / np.sqrt(len(ordered))
         return cls(float(ordered.mean()), float(error), float(ordered[k - 1]), float(ordered[-k]))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return asdict(self)
 
 
@@ -91,7 +101,7 @@ class Prediction:
         """The error by which it is judged whether a model is of use."""
         return self.direction if classifies else self.error
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """For JSON, which knows no infinity."""
         return {**asdict(self), "epsilon": self.epsilon if math.isfinite(self.epsilon) else None}
 
@@ -133,21 +143,21 @@ class Forecast:
         """Those of one algorithm."""
         return [each for each in self.predictions if each.algorithm == algorithm]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         facts = {name: getattr(self, name) for name in ("task", "d", "sparsity", "signal", "draws")}
         predictions = [each.to_dict() for each in self.predictions]
         return {**facts, "chance_of_one_run": self.chance_of_one_run, "predictions": predictions}
 
 
 def forecast(
-    estimator: SparseRegressor | SparseClassifier,
+    estimator: Estimator,
     n_samples: int,
     n_features: int,
     *,
     signal: float = SIGNAL,
     epsilons: Sequence[float] = (),
     rows: Sequence[int] = (),
-    algorithms: Sequence[Any] = (),
+    algorithms: Sequence[str | Algorithm] = (),
     draws: int = DRAWS,
     random_state: int = 0,
     n_jobs: int = -1,
@@ -177,7 +187,12 @@ def forecast(
 
 
 def prepare_simulation(
-    estimator: Any, n_samples: int, n_features: int, *, algorithms: Sequence[Any], **settings: Any
+    estimator: Estimator,
+    n_samples: int,
+    n_features: int,
+    *,
+    algorithms: Sequence[str | Algorithm],
+    **settings: Unpack[SimulationSettings],
 ) -> Simulation:
     """What is simulated, with algorithms by their names, and the yardstick among them."""
     if not isinstance(estimator, (SparseRegressor, SparseClassifier)):
@@ -194,7 +209,7 @@ def prepare_simulation(
     return Simulation(model, n_features, algorithms={**by_name, NOT_PRIVATE: YARDSTICK}, **settings)
 
 
-def _name(model: Any, n: int, d: int, algorithm: Any) -> str:
+def _name(model: Estimator, n: int, d: int, algorithm: str | Algorithm) -> str:
     """As plans call it: what "auto" chooses, and an instance by its name."""
     return str(clone(model).set_params(algorithm=algorithm).plan(n, d).algorithm)
 

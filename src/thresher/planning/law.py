@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ class SyntheticTable(NamedTuple):
     """Rows, their targets, and the coefficients they follow."""
 
     X: NDArray[np.float32]
-    y: NDArray[Any]
+    y: Floats | NDArray[np.int8]
     theta: Floats
 
 

@@ -6,10 +6,11 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from thresher.algorithms import Algorithm
 from thresher.planning.forecast import DRAWS, NOT_PRIVATE, SIGNAL, Spread, predict_cases, prepare_simulation
-from thresher.planning.simulate import LARGEST, SimulatedCase
+from thresher.planning.simulate import LARGEST, Estimator, SimulatedCase
 
 __all__ = ["Over", "Reach", "least"]
 
@@ -41,12 +42,12 @@ class Reach:
     about: float | None
     tried: tuple[float, float]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return asdict(self)
 
 
 def least(
-    estimator: Any,
+    estimator: Estimator,
     n_samples: int,
     n_features: int,
     error: float,
@@ -54,7 +55,7 @@ def least(
     over: Over = "epsilon",
     measure: Measure = "error",
     signal: float = SIGNAL,
-    algorithms: Sequence[Any] = (),
+    algorithms: Sequence[str | Algorithm] = (),
     draws: int = DRAWS,
     random_state: int = 0,
     n_jobs: int = -1,

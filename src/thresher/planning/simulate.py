@@ -5,18 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
 
+from thresher.algorithms import Algorithm
+from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.planning.law import PlanningLaw, SyntheticTable
 from thresher.privacy.budget import is_whole
 from thresher.privacy.progress import progress_bar
 from thresher.privacy.warnings import ThresherWarning
+from thresher.vaults.problem import linear_problem
 
-__all__ = ["FRESH", "LARGEST", "Run", "SimulatedCase", "Simulation"]
+__all__ = ["FRESH", "LARGEST", "Estimator", "Run", "SimulatedCase", "Simulation"]
+
+Estimator: TypeAlias = SparseRegressor | SparseClassifier
 
 LARGEST = 25_000_000
 """Cells (rows times columns) of the largest table that is simulated: 100 MB in single precision, and as much again in
@@ -52,10 +57,10 @@ class Run:
 class Simulation:
     """What is simulated: the estimator with its bounds and budget, on tables of ``d`` columns that follow the law."""
 
-    estimator: Any
+    estimator: Estimator
     d: int
     signal: float
-    algorithms: Mapping[str, Any]
+    algorithms: Mapping[str, str | Algorithm]
     """What ``algorithm=`` of the estimator is, by name."""
     draws: int
     random_state: int = 0
@@ -76,15 +81,16 @@ class Simulation:
                     f"{LARGEST:,} that are simulated; ask for fewer, or plan without simulation"
                 )
 
-    def model(self, case: SimulatedCase, seed: int) -> Any:
+    def model(self, case: SimulatedCase, seed: int) -> Estimator:
         """A fresh estimator. The seed is no secret: there is no data to protect."""
-        return clone(self.estimator).set_params(
+        fresh: Estimator = clone(self.estimator).set_params(
             algorithm=self.algorithms[case.algorithm], epsilon=case.epsilon, n_public=None, random_state=seed, verbose=0
         )
+        return fresh
 
     def law(self, case: SimulatedCase) -> PlanningLaw:
         """The law of the tables that a case is run on."""
-        return PlanningLaw(self.model(case, 0).plan(case.n, self.d).problem, self.signal)
+        return PlanningLaw(linear_problem(self.model(case, 0).plan(case.n, self.d)), self.signal)
 
     def run(self, cases: Sequence[SimulatedCase]) -> dict[SimulatedCase, list[Run]]:
         """All draws of every case. Cases with the same rows share their draws, and all share the noise's seeds."""
@@ -119,7 +125,7 @@ class Simulation:
             return {case: score_run(self.model(case, seed).fit(drawn.X, drawn.y), law, fresh) for case in cases}
 
 
-def score_run(model: Any, law: PlanningLaw, fresh: SyntheticTable) -> Run:
+def score_run(model: Estimator, law: PlanningLaw, fresh: SyntheticTable) -> Run:
     """How far a fitted model is off, columns in units of their widths."""
     support = np.flatnonzero(fresh.theta)
     truth, found = fresh.theta * law.widths, np.ravel(model.coef_) * law.widths

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal, Unpack
 
-from thresher.planning.forecast import NOT_PRIVATE, PRIVATE, Forecast, forecast
-from thresher.planning.reach import Over, Reach, least
+from thresher.planning.forecast import NOT_PRIVATE, PRIVATE, Forecast, SimulationSettings, forecast
+from thresher.planning.reach import Measure, Over, Reach, least
+from thresher.planning.simulate import Estimator
 
 __all__ = ["USEFUL", "WORTHWHILE", "PlanningStudy", "Verdict", "remedies", "run_study", "verdict"]
 
@@ -35,7 +36,7 @@ class Verdict:
     """Whether the non-private method is useful on so many rows: if not, rows are missing, not epsilon."""
     words: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return asdict(self)
 
 
@@ -60,12 +61,16 @@ def verdict(forecast: Forecast, n: int, epsilon: float) -> Verdict:
     return Verdict("no", useful, works, f"No: {which} work here. {told[0].upper()}{told[1:]}; {cause}.")
 
 
-def remedies(estimator: Any, n_samples: int, n_features: int, found: Verdict, **settings: Any) -> tuple[Reach, ...]:
+def remedies(
+    estimator: Estimator, n_samples: int, n_features: int, found: Verdict, **settings: Unpack[SimulationSettings]
+) -> tuple[Reach, ...]:
     """Rows that algorithm="auto" needs at this epsilon, and the epsilon at so many rows if those can be enough."""
     overs: tuple[Over, ...] = ("rows", "epsilon") if found.without_privacy else ("rows",)
-    measure = "direction" if hasattr(estimator, "classes") else "error"
-    settings |= {"algorithms": ["auto"], "measure": measure}
-    answers = [least(estimator, n_samples, n_features, WORTHWHILE, over=over, **settings) for over in overs]
+    measure: Measure = "direction" if hasattr(estimator, "classes") else "error"
+    answers = [
+        least(estimator, n_samples, n_features, WORTHWHILE, over=over, algorithms=["auto"], measure=measure, **settings)
+        for over in overs
+    ]
     return tuple(answer for (answer,) in answers)
 
 
@@ -81,7 +86,7 @@ class PlanningStudy:
     by_rows: tuple[Reach, ...]
     """What each algorithm needs for an error, if that was asked."""
 
-    def of(self, algorithm: str) -> dict[str, Any]:
+    def of(self, algorithm: str) -> dict[str, object]:
         """What concerns one algorithm, for JSON; verdict and yardstick with each."""
         kept = [each.to_dict() for each in self.forecast.predictions if each.algorithm in (algorithm, NOT_PRIVATE)]
         needs = [each.to_dict() for each in (*self.by_epsilon, *self.by_rows) if each.algorithm == algorithm]
@@ -94,7 +99,7 @@ class PlanningStudy:
 
 
 def run_study(
-    estimator: Any,
+    estimator: Estimator,
     n: int,
     d: int,
     *,
@@ -102,7 +107,7 @@ def run_study(
     rows: Sequence[int],
     reach: float | None,
     algorithms: Sequence[str],
-    **settings: Any,
+    **settings: Unpack[SimulationSettings],
 ) -> PlanningStudy:
     """Simulate all of it; ``settings`` are those of ``thresher.planning.forecast``."""
     found = forecast(estimator, n, d, epsilons=epsilons, rows=rows, algorithms=algorithms, **settings)
@@ -110,6 +115,6 @@ def run_study(
     needs = remedies(estimator, n, d, opinion, **settings) if opinion.answer == "no" else ()
     if reach is None:
         return PlanningStudy(found, opinion, needs, (), ())
-    settings |= {"algorithms": algorithms}
-    by_epsilon = least(estimator, n, d, reach, over="epsilon", **settings)
-    return PlanningStudy(found, opinion, needs, by_epsilon, least(estimator, n, d, reach, over="rows", **settings))
+    by_epsilon = least(estimator, n, d, reach, over="epsilon", algorithms=algorithms, **settings)
+    by_rows = least(estimator, n, d, reach, over="rows", algorithms=algorithms, **settings)
+    return PlanningStudy(found, opinion, needs, by_epsilon, by_rows)

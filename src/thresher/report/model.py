@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from thresher.privacy.certificate import Certificate
 from thresher.report import page
 from thresher.report.charts import dots
 from thresher.report.spending import budget_parts, other_epsilon_parts, released_parts
-from thresher.report.summary import Coefficient, Summary
+from thresher.report.summary import Coefficient, FittedModel, Summary
 from thresher.report.words import BOUNDS, GRADES, UNITS, setting_text, value_text
 from thresher.vaults.problem import LinearProblem
 
@@ -20,7 +19,7 @@ MOST_DRAWN = 40  # coefficients of a chart, and rows of a table that is not fold
 MOST_CHARTS = 6  # classes; the others have their tables
 
 
-def model_page(model: Any, problem: LinearProblem) -> str:
+def model_page(model: FittedModel, problem: LinearProblem) -> str:
     """The whole page of any linear model that was fitted to ``problem`` and carries a certificate."""
     certificate: Certificate = model.certificate_
     sections = {
@@ -41,7 +40,7 @@ def model_page(model: Any, problem: LinearProblem) -> str:
 # -- summary --------------------------------------------------------------------------------------------------------
 
 
-def _summary(model: Any, certificate: Certificate) -> list[str]:
+def _summary(model: FittedModel, certificate: Certificate) -> list[str]:
     size = f"{certificate.n_samples:,} {certificate.counted} and {certificate.n_features:,} columns"
     used = f"{len(model.support_):,} of the columns" if len(model.support_) else "none of the columns"
     words = f"{_kind(model)}, fitted by {certificate.algorithm} to a table of {size}. It uses {used}. "
@@ -49,7 +48,7 @@ def _summary(model: Any, certificate: Certificate) -> list[str]:
     return [page.paragraph(words, "lead"), _publishing(certificate), page.paragraph(_meaning(certificate))]
 
 
-def _kind(model: Any) -> str:
+def _kind(model: FittedModel) -> str:
     classes = getattr(model, "classes_", None)
     if classes is None:
         return "A linear regression"
@@ -109,7 +108,7 @@ def _secret(certificate: Certificate) -> str:
 # -- coefficients ---------------------------------------------------------------------------------------------------
 
 
-def _row(c: Coefficient) -> tuple[Any, ...]:
+def _row(c: Coefficient) -> tuple[object, ...]:
     if c.interval is None:
         return (c.title, c.value)
     low, high = c.interval
@@ -117,18 +116,19 @@ def _row(c: Coefficient) -> tuple[Any, ...]:
     return (c.title, c.value, f"{low:.4g} to {high:.4g}", error, c.noise, c.sampling, stability)
 
 
-def _coefficients(model: Any) -> list[str]:
+def _coefficients(model: FittedModel) -> list[str]:
     summary = model.summary(LEVEL)
     names = [f"Class {output.label}" for output in summary.outputs] if len(summary.outputs) > 1 else [""]
     classes = dict(zip(names, summary.outputs, strict=True))
-    certain = summary.why_no_intervals is None
+    sure = model.uncertainty_ if summary.why_no_intervals is None else None
+    certain = sure is not None
     parts = [page.paragraph(_reading(summary))]
     if not len(model.support_):
         words = "No feature stood out of the noise: this is the zero model."
         more = f"More {model.certificate_.counted}, a larger epsilon or tighter bounds help."
         parts.append(page.paragraph(f"{words} {more}"))
-    if certain:
-        parts.append(page.paragraph(f"How the intervals were computed: {model.uncertainty_.method}"))
+    if sure is not None:
+        parts.append(page.paragraph(f"How the intervals were computed: {sure.method}"))
     else:
         parts.append(
             page.paragraph(

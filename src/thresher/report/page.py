@@ -9,7 +9,10 @@ import warnings
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "check_writable",
@@ -135,7 +138,7 @@ def listing(text: str) -> str:
     return f"<pre>{escape(text)}</pre>"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], kinds: Iterable[str] | None = None) -> str:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], kinds: Iterable[str] | None = None) -> str:
     """Text to the left, numbers to the right; ``kinds`` may give a class ("good", "bad") to each row's last cell."""
     rows = [list(row) for row in rows]
     numeric = [_is_number(cell) for cell in rows[0]] if rows else [False] * len(columns)
@@ -147,11 +150,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], kinds: Iterable
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _is_number(cell: Any) -> bool:
+def _is_number(cell: object) -> bool:
     return isinstance(cell, (int, float)) and not isinstance(cell, bool)
 
 
-def _row(cells: Sequence[Any], kind: str) -> str:
+def _row(cells: Sequence[object], kind: str) -> str:
     shown = [f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in cells]
     classes = [
         "number" if _is_number(cell) else "short" if len(text) <= SHORT else ""
@@ -165,13 +168,13 @@ def _row(cells: Sequence[Any], kind: str) -> str:
     )
 
 
-def figure(drawing: Any, caption: str) -> str:
+def figure(drawing: Figure, caption: str) -> str:
     """A matplotlib figure as inline SVG."""
     drawn = svg(drawing, transparent=True).replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
     return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def svg(drawing: Any, transparent: bool = False) -> str:
+def svg(drawing: Figure, transparent: bool = False) -> str:
     """A matplotlib figure with its text as text; the same figure gives the same text."""
     import matplotlib as mpl
 

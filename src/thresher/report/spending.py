@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from thresher.algorithms.signal_to_noise import noise_over_signal, relative_noise
 from thresher.privacy.accounting import Cost
-from thresher.privacy.budget import Budget
+from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.certificate import Certificate
 from thresher.privacy.releases import RandomTrials, Release, ZCDPFilter, release_from_dict
 from thresher.privacy.trust import Unit
 from thresher.report import page
 from thresher.report.charts import Chart, Series, bars, draw
+from thresher.report.summary import FittedModel
 from thresher.report.words import range_text
 from thresher.vaults.problem import LinearProblem
 
@@ -31,7 +31,7 @@ class _Kind:
     """Releases of one question with one law of noise."""
 
     releases: list[Release] = field(default_factory=list)
-    answers: list[dict[str, Any]] = field(default_factory=list)
+    answers: list[dict[str, float]] = field(default_factory=list)
 
     @property
     def rho(self) -> float:
@@ -143,13 +143,13 @@ def budget_parts(certificate: Certificate) -> list[str]:
 # -- what another budget would give ---------------------------------------------------------------------------------
 
 
-def other_epsilon_parts(model: Any, problem: LinearProblem) -> list[str]:
+def other_epsilon_parts(model: FittedModel, problem: LinearProblem) -> list[str]:
     certificate = model.certificate_
     if certificate.epsilon is None:
         return [page.paragraph("Without a guarantee there is no noise that epsilon would explain.")]
     if certificate.trust["model"] in ("local", "labels"):
         return [page.paragraph("Not predicted where people randomise their own records; `model.plan` shows the noise.")]
-    budget = Budget(certificate.epsilon, certificate.delta, certificate.adjacency)
+    budget = Budget(certificate.epsilon, certificate.delta, Adjacency(certificate.adjacency))
     epsilons = [budget.epsilon * factor for factor in FACTORS]
     noise = [relative_noise(budget, epsilon) for epsilon in epsilons]
     ratios, widths = _ratios(problem, budget, epsilons), _widths(model, noise)
@@ -190,7 +190,7 @@ def _ratios(problem: LinearProblem, budget: Budget, epsilons: list[float]) -> di
     return {"noise over signal": [noise_over_signal(problem, each) for each in budgets]}
 
 
-def _widths(model: Any, factors: list[float]) -> dict[str, list[float]]:
+def _widths(model: FittedModel, factors: list[float]) -> dict[str, list[float]]:
     """Half the interval of the median coefficient, with privacy noise that is so many times as large."""
     sure = model.uncertainty_
     if sure is None or not np.isfinite(sure.noise).any():

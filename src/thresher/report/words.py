@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import Any, TextIO
+from typing import TextIO
 
 __all__ = [
     "BOUNDS", "GRADES", "UNITS", "DisplayableStream", "displayable", "range_text", "setting_text", "value_text",
@@ -33,18 +33,18 @@ BOUNDS = {
 }
 
 
-def range_text(values: Iterable[Any]) -> str:
+def range_text(values: Iterable[float]) -> str:
     """The only value, or the least and the largest."""
     values = [float(value) for value in values]
     low, high = (value_text(min(values)), value_text(max(values))) if values else ("-", "-")
     return low if low == high else f"{low} to {high}"
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) and math.isfinite(value) else str(value)
 
 
-def setting_text(value: Any) -> str:
+def setting_text(value: object) -> str:
     """A setting or bound: long lists of numbers by their range, mappings by their entries."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {setting_text(each)}" for name, each in value.items())
