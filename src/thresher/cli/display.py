@@ -14,10 +14,12 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from thresher.algorithms.signal_to_noise import noise_over_largest_signal, noise_over_signal
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import Release, release_from_dict
+from thresher.report.summary import FittedModel
 from thresher.report.words import UNITS, displayable, range_text, setting_text, value_text
 from thresher.vaults.problem import LinearProblem, linear_problem
 
@@ -56,16 +58,16 @@ def quiet_output(wanted: bool) -> Iterator[None]:
         out.quiet = False
 
 
-def show_json(record: Any) -> None:
+def show_json(record: object) -> None:
     """On standard output, as JSON that every reader takes: it knows no infinity, which is "inf" as in certificates."""
-    typer.echo(json.dumps(_finite(record), indent=2, allow_nan=False))
+    typer.echo(json.dumps(_json_value(record), indent=2, allow_nan=False))
 
 
-def _finite(record: Any) -> Any:
+def _json_value(record: object) -> object:
     if isinstance(record, Mapping):
-        return {name: _finite(value) for name, value in record.items()}
+        return {name: _json_value(value) for name, value in record.items()}
     if isinstance(record, (list, tuple)):
-        return [_finite(value) for value in record]
+        return [_json_value(value) for value in record]
     return str(record) if isinstance(record, float) and not math.isfinite(record) else record
 
 
@@ -95,7 +97,7 @@ def show_plans(plans: list[Plan]) -> None:
     show_signal_to_noise(linear_problem(plans[0]), budget)
 
 
-def plan_record(plan: Plan) -> dict[str, Any]:
+def plan_record(plan: Plan) -> dict[str, object]:
     """What is shown of a plan, for JSON."""
     return {
         "algorithm": plan.algorithm,
@@ -122,7 +124,7 @@ def show_signal_to_noise(problem: LinearProblem, budget: Budget) -> None:
         out.print(f"{few} nothing here can work at this epsilon; do not spend it.")
 
 
-def show_coefficients(model: Any, truth: Any = None) -> None:
+def show_coefficients(model: FittedModel, truth: Floats | None = None) -> None:
     summary = model.summary()
     grid = Grid(*summary.columns, *(["truth"] if truth is not None else []))
     for position, cells in summary.lines():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -39,7 +39,7 @@ def demo(
         show_json(record)
 
 
-def _demonstrate(epsilon: float, out_path: Path | None, report: Path | None) -> dict[str, Any]:
+def _demonstrate(epsilon: float, out_path: Path | None, report: Path | None) -> dict[str, object]:
     """Shows everything, and returns it."""
     import numpy as np
 

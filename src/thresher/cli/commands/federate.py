@@ -141,7 +141,7 @@ def _show(task: Task) -> None:
     out.print(f"hash of task and plan: {task.hash}")
 
 
-def _record(task: Task) -> dict[str, Any]:
+def _record(task: Task) -> dict[str, object]:
     """What is shown, for JSON."""
     from thresher.cli.display import plan_record
 
