@@ -20,7 +20,8 @@ import numpy as np
 from scipy import sparse
 
 from thresher.data.sparse_structure import check_structure
-from thresher.data.tables import Cells, Table, Values, reject_text, without_values
+from thresher.data.tables import reject_text, without_values
+from thresher.data.typing import Cells, Table, Values
 from thresher.privacy.arrays import Floats
 
 if TYPE_CHECKING:

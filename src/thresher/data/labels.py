@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from thresher.data.tables import Cells, Values
+from thresher.data.typing import Column, Values
 from thresher.privacy.arrays import Indices
 
 __all__ = ["label_array", "places_among"]
@@ -21,7 +21,7 @@ __all__ = ["label_array", "places_among"]
 Label: TypeAlias = str | float | bool
 
 
-def label_array(values: Cells) -> Values:
+def label_array(values: Column) -> Values:
     """Targets or class labels as numbers where all of them are numbers, as they are otherwise."""
     column = np.asarray(values)
     try:
@@ -30,7 +30,7 @@ def label_array(values: Cells) -> Values:
         return column
 
 
-def places_among(classes: Values, labels: Cells) -> Indices:
+def places_among(classes: Values, labels: Column) -> Indices:
     """The position of each label among the classes, -1 for one that is none of them."""
     labels = np.asarray(labels)
     place = _place(classes.tolist())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scipy import sparse
 
-from thresher.data.tables import Table
+from thresher.data.typing import Table
 
 __all__ = ["check_memory", "free_memory"]
 

@@ -6,7 +6,7 @@ from numbers import Real
 
 import numpy as np
 
-from thresher.data.tables import Cell, Cells
+from thresher.data.typing import Cell, Column
 from thresher.privacy.arrays import Indices
 
 __all__ = ["person_of_each_row"]
@@ -14,7 +14,7 @@ __all__ = ["person_of_each_row"]
 LAST_WHOLE = 2.0**53  # up to here, different whole numbers are different floats
 
 
-def person_of_each_row(groups: Cells, rows: int, fewest: int = 2) -> Indices:
+def person_of_each_row(groups: Column, rows: int, fewest: int = 2) -> Indices:
     """The number of each row's person, for ``rows`` rows. How many rows there are is private: no error tells it, and
     none tells whether there are ``fewest`` people where that is 0."""
     # of a list as it is: an array would make text of 1 and of 1.0, and so two people of one

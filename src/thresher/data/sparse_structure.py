@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
-from thresher.data.tables import Cell, Table, Values
+from thresher.data.typing import Cell, Table, Values
 from thresher.privacy.arrays import Integers
 
 __all__ = ["by_rows", "check_structure"]

@@ -5,29 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.data.typing import Cells, Column, Table, Values
 from thresher.privacy.arrays import Floats
 
 __all__ = [
-    "MOST_COLUMNS", "Cell", "Cells", "Table", "Values", "check_column", "check_width", "first_names", "numeric_target",
+    "MOST_COLUMNS", "check_column", "check_width", "first_names", "numeric_target",
     "reject_missing", "reject_text", "without_counts", "without_values",
 ]  # fmt: skip
-
-Table: TypeAlias = Any
-"""A table of any library: an array, a sparse matrix, a frame of pandas or polars, a Dask collection, nested lists."""
-
-Cells: TypeAlias = Any
-"""The cells of one column as any library holds them: a list, an array, a column of a frame."""
-
-Cell: TypeAlias = Any
-"""What one cell of such a column holds: a number, a text, a date, whatever stands for a gap."""
-
-Values: TypeAlias = NDArray[Any]
-"""An array of numbers, or of texts."""
 
 MOST_COLUMNS = 2**27  # of files: coefficients for so many take a gigabyte
 
@@ -60,7 +47,7 @@ def without_counts(message: str) -> str:
     return re.sub(r"\b\d+ (sample\(s\))", r"too few \1", message)
 
 
-def numeric_target(y: Cells) -> Floats | None:
+def numeric_target(y: Column) -> Floats | None:
     """``y`` as float64 numbers (None, which scikit-learn refuses itself, stays None)."""
     try:
         return None if y is None else np.asarray(y, dtype=np.float64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.data.schema.draft import FEWEST, TAIL
-from thresher.data.tables import Cells, Values
+from thresher.data.typing import Column, Values
 from thresher.ledger import Ledger
 from thresher.models.estimator import PrivateEstimator
 from thresher.models.scaler import TAILS, ColumnRanges
@@ -97,7 +97,7 @@ class ColumnShares(PrivateEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, flags: Floats | sparse.csr_array, *, groups: Cells = None) -> Self:
+    def fit(self, flags: Floats | sparse.csr_array, *, groups: Column = None) -> Self:
         """Learn the shares of the rows of ``flags``, dense or sparse.
 
         ``groups`` holds the id of each row's person; a share is then the mean over people of the share of their rows.

@@ -15,7 +15,7 @@ from thresher.data.reading.source import source_of
 from thresher.data.schema.cells import FAULTS, faults_of, ids_of
 from thresher.data.schema.column import Column
 from thresher.data.schema.schema import Schema
-from thresher.data.tables import Table
+from thresher.data.typing import Table
 from thresher.estimates.columns import ColumnShares, flags_of
 from thresher.ledger import Ledger
 from thresher.privacy.certificate import Certificate

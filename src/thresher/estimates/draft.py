@@ -38,7 +38,7 @@ from thresher.data.schema.writing import (
     toml_table,
     whole_years,
 )
-from thresher.data.tables import Table
+from thresher.data.typing import Table
 from thresher.estimates.columns import ColumnBounds, ColumnCategories, ColumnShares, flags_of
 from thresher.ledger import Ledger
 from thresher.models.fit import Fit

@@ -23,7 +23,7 @@ from thresher.report.words import DisplayableStream
 
 if TYPE_CHECKING:
     from thresher.data.reading.table import NumericTable
-    from thresher.data.tables import Values
+    from thresher.data.typing import Values
     from thresher.models.linear import LinearModel
 
 __all__ = ["predict"]

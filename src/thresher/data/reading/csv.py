@@ -16,7 +16,7 @@ from typing import Literal, TextIO
 
 import numpy as np
 
-from thresher.data.tables import Values
+from thresher.data.typing import Values
 
 __all__ = ["DELIMITERS", "PLAIN", "THOUSANDS", "CsvFile", "CsvPiece", "Dialect", "encoding_of", "is_numeric"]
 

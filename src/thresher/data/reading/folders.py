@@ -16,7 +16,8 @@ from thresher.data.labels import label_array
 from thresher.data.reading import svmlight
 from thresher.data.reading.parquet import ParquetFile
 from thresher.data.reading.table import NumericTable, read_table, reading_failure
-from thresher.data.tables import Values, check_width, first_names, reject_missing
+from thresher.data.tables import check_width, first_names, reject_missing
+from thresher.data.typing import Values
 from thresher.privacy.arrays import Floats
 
 __all__ = ["read_folder", "read_pieces"]

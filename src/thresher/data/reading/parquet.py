@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from thresher.data.tables import Cells, Values
+from thresher.data.typing import Cells, Values
 
 if TYPE_CHECKING:
     import pyarrow

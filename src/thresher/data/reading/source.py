@@ -8,7 +8,7 @@ from pathlib import Path
 
 from thresher.data.reading.csv import CsvFile, Dialect, is_numeric
 from thresher.data.reading.parquet import ParquetFile
-from thresher.data.tables import Cells, Table
+from thresher.data.typing import Cells, Table
 
 __all__ = ["Source", "source_in_memory", "source_of"]
 

@@ -14,7 +14,8 @@ from thresher.data.reading import svmlight
 from thresher.data.reading.csv import CsvFile, is_numeric
 from thresher.data.reading.parquet import ParquetFile
 from thresher.data.sparse_structure import check_structure
-from thresher.data.tables import Table, Values, check_column, check_width, first_names, reject_missing
+from thresher.data.tables import check_column, check_width, first_names, reject_missing
+from thresher.data.typing import Table, Values
 
 __all__ = ["NumericTable", "read_table", "reading_failure"]
 

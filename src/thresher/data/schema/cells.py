@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from thresher.data.reading.csv import PLAIN, Dialect
 from thresher.data.schema.column import Column
-from thresher.data.tables import Cell, Cells
+from thresher.data.typing import Cell, Cells
 from thresher.privacy.arrays import Floats
 
 __all__ = [

@@ -32,7 +32,7 @@ from thresher.data.schema.writing import (
     round_within,
     whole_years,
 )
-from thresher.data.tables import Cells, Table
+from thresher.data.typing import Cells, Table
 from thresher.privacy.arrays import Floats
 
 __all__ = [

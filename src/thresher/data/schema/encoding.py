@@ -15,7 +15,7 @@ from scipy import sparse
 from thresher.data.reading.csv import PLAIN, Dialect
 from thresher.data.schema.cells import codes_of, numbers_of, several_codes_of
 from thresher.data.schema.column import Category, Column
-from thresher.data.tables import Cells
+from thresher.data.typing import Cells
 from thresher.privacy.arrays import Floats, Indices
 
 __all__ = ["EncodedCells", "Encoding"]

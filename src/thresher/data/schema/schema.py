@@ -20,7 +20,8 @@ from thresher.data.reading.source import Source, source_in_memory, source_of
 from thresher.data.schema.cells import codes_of, ids_of, numbers_of
 from thresher.data.schema.column import Column, Declared
 from thresher.data.schema.encoding import EncodedCells, Encoding, Matrix
-from thresher.data.tables import Cell, Cells, Table, Values, first_names
+from thresher.data.tables import first_names
+from thresher.data.typing import Cell, Cells, Table, Values
 from thresher.privacy.progress import parts_bar
 from thresher.privacy.strict_json import reject_device
 
