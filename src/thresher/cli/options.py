@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from thresher.models.options import DenseName, SparseName, SparseOptions
 from thresher.privacy.budget import Adjacency
 
 if TYPE_CHECKING:
@@ -17,14 +19,8 @@ if TYPE_CHECKING:
 
     Estimator = SparseRegressor | SparseClassifier | DenseRegressor | DenseClassifier
 
-SPARSE = (
-    "pursuit", "dp-ight", "peeling", "output-perturbation", "two-stage", "dpsl-kt", "frank-wolfe", "noisy-frank-wolfe",
-    "ight",
-)  # fmt: skip
-DENSE = (
-    "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd", "dp-adam", "dp-gd", "dp-agd", "rrpsgd", "storm", "sgd", "lssgd",
-)  # fmt: skip
-"""The registered algorithms by name, for help that imports none of them; a test compares them with the registry."""
+SPARSE, DENSE = get_args(SparseName), get_args(DenseName)
+HELP: dict[str, str] = {each.name: each.metadata.get("help", "") for each in fields(SparseOptions)}
 
 
 class TaskKind(StrEnum):
@@ -32,13 +28,11 @@ class TaskKind(StrEnum):
     CLASSIFICATION = "classification"
 
 
-Sparsity = Annotated[int, typer.Option(help="How many features the model may use.")]
-Epsilon = Annotated[float, typer.Option(help="Privacy budget. Smaller is more private; 0.5 to 8 is usual.")]
-Delta = Annotated[float | None, typer.Option(help="Probability with which epsilon may fail. Default: 1/n^2.")]
-FeatureBound = Annotated[float | None, typer.Option(help="Public bound on every |x_ij|; larger values are clipped.")]
-RowBound = Annotated[
-    float | None, typer.Option(help="Public bound on every row's l2 norm; longer rows are scaled down.")
-]
+Sparsity = Annotated[int, typer.Option(help=HELP["sparsity"])]
+Epsilon = Annotated[float, typer.Option(help=HELP["epsilon"])]
+Delta = Annotated[float | None, typer.Option(help=HELP["delta"])]
+FeatureBound = Annotated[float | None, typer.Option(help=HELP["feature_bound"])]
+RowBound = Annotated[float | None, typer.Option(help=HELP["row_bound"])]
 TargetBound = Annotated[
     str | None, typer.Option(help="Public range of the target: B for [-B, B], or LOW,HIGH. Regression only.")
 ]
@@ -46,24 +40,22 @@ TaskOption = Annotated[TaskKind, typer.Option(help="What to fit.")]
 AlgorithmOption = Annotated[
     str,
     typer.Option(
-        help=f"Sparse: auto, {', '.join(SPARSE)}. With a coefficient for every column: {', '.join(DENSE)}.",
-        autocompletion=lambda: ["auto", *SPARSE, *DENSE],
+        help=f"Sparse: {', '.join(SPARSE)}. With a coefficient for every column: {', '.join(DENSE)}.",
+        autocompletion=lambda: [*SPARSE, *DENSE],
     ),
 ]
 AdjacencyOption = Annotated[
     str,
-    typer.Option(
-        help="replace-one: one row has other values. add-remove: one row more.", autocompletion=lambda: list(Adjacency)
-    ),
+    typer.Option(help=HELP["adjacency"], autocompletion=lambda: list(Adjacency)),
 ]
-Intercept = Annotated[bool, typer.Option(help="Fit a constant as well (0.8 % more noise).")]
+Intercept = Annotated[bool, typer.Option(help=HELP["fit_intercept"])]
 Report = Annotated[Path | None, typer.Option(help="Write a page with tables and plots here.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 LedgerUrl = Annotated[
     str | None,
     typer.Option("--ledger", help="The account book that pays: a file such as budget.db, or postgresql://..."),
 ]
-Dataset = Annotated[str | None, typer.Option(help="The name of DATA in the ledger.")]
+Dataset = Annotated[str | None, typer.Option(help=HELP["dataset"])]
 Analyst = Annotated[str | None, typer.Option(help="Who asks, where the ledger grants analyst by analyst.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Data = Annotated[

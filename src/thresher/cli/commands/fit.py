@@ -9,6 +9,7 @@ import typer
 
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import (
+    HELP,
     AdjacencyOption,
     AlgorithmOption,
     Analyst,
@@ -30,6 +31,7 @@ from thresher.cli.options import (
     estimator_for,
     ledger_of,
 )
+from thresher.models.options import SparseOptions
 from thresher.report.page import check_writable
 
 if TYPE_CHECKING:
@@ -58,22 +60,20 @@ def fit(
             "All rows of a person are then protected together."
         ),
     ] = None,
-    sparsity: Sparsity = 10,
-    epsilon: Epsilon = 1.0,
-    delta: Delta = None,
+    sparsity: Sparsity = SparseOptions.sparsity,
+    epsilon: Epsilon = SparseOptions.epsilon,
+    delta: Delta = SparseOptions.delta,
     feature_bound: FeatureBound = None,
-    row_bound: RowBound = None,
+    row_bound: RowBound = SparseOptions.row_bound,
     target_bound: TargetBound = None,
     task: TaskOption = TaskKind.REGRESSION,
     classes: Annotated[
         str | None, typer.Option(help="The public class labels, A,B or A,B,C. Default: read from DATA.")
     ] = None,
     algorithm: AlgorithmOption = "auto",
-    adjacency: AdjacencyOption = "replace-one",
-    intercept: Intercept = True,
-    hardened: Annotated[
-        bool, typer.Option(help="Noise on an exact grid: floating point cannot leak. Without, a grade lower.")
-    ] = True,
+    adjacency: AdjacencyOption = SparseOptions.adjacency,
+    intercept: Intercept = SparseOptions.fit_intercept,
+    hardened: Annotated[bool, typer.Option(help=HELP["hardened"])] = SparseOptions.hardened,
     out_path: Annotated[Path, typer.Option("--out", help="Where to write the model and its certificate.")] = Path(
         "model.json"
     ),

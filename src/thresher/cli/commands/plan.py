@@ -25,6 +25,7 @@ from thresher.cli.options import (
     TaskOption,
     estimator_for,
 )
+from thresher.models.options import SparseOptions
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -42,7 +43,7 @@ SIGNAL, DRAWS = 0.8, 19
 NOT_PRIVATE = "ight"
 """As in thresher.planning.forecast, which help must not import; a test compares them."""
 
-PRIVATE = tuple(name for name in SPARSE if name != NOT_PRIVATE)
+PRIVATE = tuple(name for name in SPARSE if name not in ("auto", NOT_PRIVATE))
 
 Number = TypeVar("Number", int, float)
 
@@ -52,16 +53,16 @@ EPSILONS = "0.25,0.5,1,2,4,8"
 def plan(
     n: Annotated[int, typer.Option(help="Rows of the table; people, for a fit with --person.")],
     d: Annotated[int, typer.Option(help="Columns of the table.")],
-    sparsity: Sparsity = 10,
-    epsilon: Epsilon = 1.0,
-    delta: Delta = None,
+    sparsity: Sparsity = SparseOptions.sparsity,
+    epsilon: Epsilon = SparseOptions.epsilon,
+    delta: Delta = SparseOptions.delta,
     feature_bound: FeatureBound = None,
-    row_bound: RowBound = None,
+    row_bound: RowBound = SparseOptions.row_bound,
     target_bound: TargetBound = None,
     task: TaskOption = TaskKind.REGRESSION,
     classes: Annotated[int, typer.Option(help="How many classes there are. Classification only.")] = 2,
-    adjacency: AdjacencyOption = "replace-one",
-    intercept: Intercept = True,
+    adjacency: AdjacencyOption = SparseOptions.adjacency,
+    intercept: Intercept = SparseOptions.fit_intercept,
     signal: Annotated[
         float,
         typer.Option(
