@@ -10,8 +10,13 @@ import warnings
 import pytest
 
 import thresher
+from thresher.data.schema import Column
+from thresher.estimates.counts import count_faults
+from thresher.estimates.draft import estimate
+from thresher.planning import forecast, least, verdict
 
-PUBLIC = {
+ROOMS = {thing.__name__: thing for thing in (Column, count_faults, estimate, forecast, least, verdict)}
+PUBLIC = ROOMS | {
     name: thing
     for name in thresher.__all__
     if callable(thing := getattr(thresher, name)) and not (inspect.isclass(thing) and issubclass(thing, Warning))

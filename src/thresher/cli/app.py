@@ -127,6 +127,7 @@ def whole_program() -> click.Group:
 
 
 def main() -> None:
+    """The program."""
     if hasattr(signal, "SIGPIPE"):  # a reader that has seen enough, such as head, is not an error
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     app()

@@ -80,6 +80,7 @@ def folding_grid(*names: str) -> Grid:
 
 
 def show_plans(plans: list[Plan]) -> None:
+    """What each algorithm would release, and noise against signal."""
     budget, problem = plans[0].budget, plans[0].problem
     grid = Grid("algorithm", "releases", "noise / sensitivity", "settings")
     for item in plans:
@@ -125,6 +126,7 @@ def show_signal_to_noise(problem: LinearProblem, budget: Budget) -> None:
 
 
 def show_coefficients(model: FittedModel, truth: Floats | None = None) -> None:
+    """The table of ``summary()``, beside the truth if it is known."""
     summary = model.summary()
     grid = Grid(*summary.columns, *(["truth"] if truth is not None else []))
     for position, cells in summary.lines():
@@ -136,6 +138,7 @@ def show_coefficients(model: FittedModel, truth: Floats | None = None) -> None:
 
 
 def show_certificate(certificate: Certificate) -> None:
+    """What a fit cost, what it released, and what that rests on."""
     grid = Grid("certificate", "")
     epsilon = "none" if certificate.epsilon is None else f"{certificate.epsilon:g}"
     grid.add_row("guarantee", f"({epsilon}, {certificate.delta:.3g})-DP, {certificate.adjacency}, {certificate.grade}")

@@ -24,6 +24,8 @@ HELP: dict[str, str] = {each.name: each.metadata.get("help", "") for each in fie
 
 
 class TaskKind(StrEnum):
+    """What the target is: a number, or a class."""
+
     REGRESSION = "regression"
     CLASSIFICATION = "classification"
 

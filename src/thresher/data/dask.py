@@ -87,6 +87,7 @@ class Partitions:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns of all together."""
         return sum(self.rows), self.dimension
 
 

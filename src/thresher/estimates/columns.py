@@ -49,11 +49,13 @@ class MeanFlags:
     name: ClassVar[str] = "column-shares"
 
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
+        """One gradient for the whole budget."""
         release = GaussianGradient.calibrated(budget, times=1)
         error = release.multiplier * release.sensitivity(problem.row_norm, problem.n, budget.adjacency)
         return Plan(self.name, problem, budget, (release,), {"standard_error": error})
 
     def run(self, vault: CentralVault) -> Floats:
+        """The noisy mean."""
         (release,) = vault.plan.releases
         return -vault.gradient(vault.problem.origin(), release, vault.problem.row_norm)
 
@@ -136,11 +138,13 @@ class WidestRanges:
     ranges: ClassVar[ColumnRanges] = ColumnRanges(quantiles=None, centre=True)
 
     def plan(self, problem: PublicFacts, budget: Budget) -> Plan:
+        """The quantiles, with as little left out as their noise allows."""
         usual = self.ranges.plan(problem, budget)
         tail = min(max(SURELY * usual.settings["rank_error"] / problem.n, TAIL), TAILS[1])
         return replace(usual, settings={**usual.settings, "quantiles": [tail, 1 - tail]})
 
     def run(self, vault: CentralVault) -> Floats:
+        """Centres and ends of all columns."""
         return self.ranges.run(vault)
 
 
@@ -204,12 +208,14 @@ class FrequentTexts:
     name: ClassVar[str] = "categories"
 
     def plan(self, problem: PublicFacts, budget: Budget) -> Plan:
+        """The counts of every column, and the threshold that keeps rare texts unpublished."""
         release = GaussianCategories.calibrated(budget, times=problem.d)
         sd = release.multiplier * release.sensitivity(1.0, problem.n, budget.adjacency)
         settings = {"fewest": self.fewest, "threshold": max(1 + release.clearance * sd, float(self.fewest))}
         return Plan(self.name, problem, budget, (release,), settings)
 
     def run(self, vault: TextVault) -> list[list[str]]:
+        """The texts of each column."""
         release = cast(GaussianCategories, vault.plan.releases[0])
         return [vault.categories(j, release, self.fewest) for j in range(vault.problem.d)]
 

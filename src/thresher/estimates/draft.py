@@ -63,7 +63,15 @@ EMPTY = 3 * math.sqrt(len(KINDS))  # standard errors: a column of which fewer ce
 
 @dataclass(frozen=True)
 class Estimate:
-    """The text of a schema, and what it cost."""
+    """A schema that was estimated.
+
+    Attributes
+    ----------
+    text : str
+        TOML.
+    certificate : Certificate
+        What it cost.
+    """
 
     text: str
     certificate: Certificate
@@ -83,6 +91,7 @@ class Steps:
 
     @classmethod
     def within(cls, budget: Budget, columns: int, largest: float) -> Steps:
+        """The three fits for a table of so many columns, whose numbers are within +-``largest``."""
         quarter = budget.delta / 4
         rho = {step: part * zcdp_rho(budget.epsilon, 3 * quarter) for step, part in PARTS.items()}
         as_gaussian = {step: gaussian_epsilon(math.sqrt(2 * rho[step]), quarter) for step in ("kinds", "categories")}
@@ -118,7 +127,43 @@ def estimate(
     data: Table | str | Path, target: str, *, epsilon: float, delta: float | None = None, largest: float = LARGEST,
     ledger: Ledger | str | None = None, dataset: str | None = None, tell: Callable[[float], None] = lambda part: None,
 ) -> Estimate:  # fmt: skip
-    """The text of a schema for a file or frame, and the certificate of its estimates."""
+    """A first version of a schema for a file or frame, whose values are estimated within a budget.
+
+    Parameters
+    ----------
+    data : path or frame
+        A .csv or .parquet file, a frame of pandas or polars.
+    target : str
+        The column that a model should predict.
+    epsilon : float
+        What all estimates together may cost.
+    delta : float, optional
+        By default 1/n^2.
+    largest : float, optional
+        What no number exceeds in magnitude: a public guess, far too large.
+    ledger : Ledger or str, optional
+        The account book that pays.
+    dataset : str, optional
+        The name of the data in it.
+    tell : callable, optional
+        Called with the part of the data that is read.
+
+    Returns
+    -------
+    Estimate
+        The text of the schema, and the certificate of what it cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from thresher.estimates.draft import estimate
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"age": rng.integers(18, 95, 20_000), "stay": rng.uniform(0, 30, 20_000)})
+    >>> made = estimate(frame, "stay", epsilon=4.0)
+    >>> "[columns.age]" in made.text, made.certificate.epsilon
+    (True, 4.0)
+    """
     unread = UndeclaredTable.from_first_line(data)
     unread.require(target)
     if len(set(unread.names)) < len(unread.names):

@@ -48,11 +48,18 @@ class SimulationSettings(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Spread:
-    """``mean`` over the draws and its ``standard_error``; ``low`` to ``high`` is for ONE future run, not for the mean.
+    """What several draws say about a number.
 
     The range reaches from the k-th smallest to the k-th largest of m draws. A further draw is equally likely to fall
     between any two of them, so it falls inside with a chance of at least 1 - 2k/(m + 1), whatever its law
     (``chance_of_one_run``).
+
+    Attributes
+    ----------
+    mean, standard_error : float
+        Over the draws, and how far off the mean may be.
+    low, high : float
+        The range for ONE future run, not for the mean.
     """
 
     mean: float
@@ -62,12 +69,14 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Self:
+        """Of the values of all draws."""
         ordered = np.sort(np.asarray(values, dtype=float))
         k = _left_out(len(ordered))
         error = ordered.std(ddof=1) / np.sqrt(len(ordered))
         return cls(float(ordered.mean()), float(error), float(ordered[k - 1]), float(ordered[-k]))
 
     def to_dict(self) -> dict[str, object]:
+        """For JSON."""
         return asdict(self)
 
 
@@ -83,19 +92,33 @@ def _left_out(draws: int) -> int:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one algorithm will do on ``n`` rows with a budget of ``epsilon`` (infinite for the yardstick)."""
+    """What one algorithm will do.
+
+    Attributes
+    ----------
+    algorithm : str
+        Its name.
+    n : int
+        On so many rows.
+    epsilon : float
+        With such a budget; infinite for the yardstick.
+    error : Spread
+        ||theta_hat - theta*|| / ||theta*||: 1 is the zero model, 0 the truth.
+    direction : Spread
+        The same for the best positive multiple of the model. Multiples name the same classes, so for them it counts.
+    found : Spread
+        The share of the true features that the model uses.
+    score : Spread
+        R^2, or the accuracy for two classes, on fresh rows.
+    """
 
     algorithm: str
     n: int
     epsilon: float
     error: Spread
-    """||theta_hat - theta*|| / ||theta*||: 1 is the zero model, 0 the truth."""
     direction: Spread
-    """The same for the best positive multiple of the model. Multiples name the same classes, so for them it counts."""
     found: Spread
-    """The share of the true features that the model uses."""
     score: Spread
-    """R^2, or the accuracy for two classes, on fresh rows."""
 
     def counted(self, classifies: bool) -> Spread:
         """The error by which it is judged whether a model is of use."""
@@ -108,7 +131,21 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Predictions for all algorithms, rows and budgets that were asked for, and what they rest on."""
+    """Predictions for all algorithms, rows and budgets that were asked for, and what they rest on.
+
+    Attributes
+    ----------
+    task : str
+        "regression" or "classification".
+    d, sparsity : int
+        Columns of the tables, and how many of them matter.
+    signal : float
+        The share of variance that these explain.
+    draws : int
+        Tables that each prediction rests on.
+    predictions : tuple of Prediction
+        One for each algorithm, number of rows and budget.
+    """
 
     task: str
     d: int
@@ -144,6 +181,7 @@ class Forecast:
         return [each for each in self.predictions if each.algorithm == algorithm]
 
     def to_dict(self) -> dict[str, object]:
+        """For JSON."""
         facts = {name: getattr(self, name) for name in ("task", "d", "sparsity", "signal", "draws")}
         predictions = [each.to_dict() for each in self.predictions]
         return {**facts, "chance_of_one_run": self.chance_of_one_run, "predictions": predictions}
@@ -163,12 +201,44 @@ def forecast(
     n_jobs: int = -1,
     verbose: int = 0,
 ) -> Forecast:
-    """Predict error, features found and R^2 or accuracy, by runs on ``draws`` synthetic tables of this shape.
+    """Predict error, features found and R^2 or accuracy, by runs on synthetic tables of this shape.
 
-    ``estimator`` holds the public facts: sparsity, bounds, budget, adjacency. ``epsilons`` and ``rows`` are swept one
-    at a time, beside the estimator's epsilon and ``n_samples``. ``algorithms`` are names or instances; by default the
-    estimator's own, or every private one if that is "auto". The non-private "ight" is always simulated as well. The law
-    of the tables, with ``signal`` the share of variance explained, is that of ``thresher.planning.PlanningLaw``.
+    Needs no data and spends nothing. The law of the tables is that of ``thresher.planning.PlanningLaw``. The
+    non-private "ight" is always simulated as well.
+
+    Parameters
+    ----------
+    estimator : SparseRegressor or SparseClassifier
+        The public facts: sparsity, bounds, budget, adjacency.
+    n_samples, n_features : int
+        The shape.
+    signal : float, optional
+        The share of variance that the true features explain.
+    epsilons, rows : sequence of numbers, optional
+        What is tried beside the estimator's epsilon and ``n_samples``, one at a time.
+    algorithms : sequence of str or algorithms, optional
+        By default the estimator's own, or every private one if that is "auto".
+    draws : int, optional
+        How many tables.
+    random_state : int, optional
+        The same number gives the same predictions.
+    n_jobs : int, optional
+        Processes; -1 for all cores.
+    verbose : int, optional
+        Whether a bar shows the progress.
+
+    Returns
+    -------
+    Forecast
+
+    Examples
+    --------
+    >>> from thresher import SparseRegressor
+    >>> from thresher.planning import forecast
+    >>> model = SparseRegressor(2, epsilon=4.0, algorithm="pursuit", feature_bound=1.0, target_bound=3.0)
+    >>> found = forecast(model, 2000, 20, draws=5, n_jobs=1)
+    >>> bool(found.one("pursuit", 2000, 4.0).error.mean < 0.5)
+    True
     """
     simulation = prepare_simulation(
         estimator, n_samples, n_features, signal=signal, algorithms=algorithms, draws=draws, random_state=random_state,

@@ -44,6 +44,13 @@ class PlanningLaw:
     with either sign. ``signal`` is the share of variance that they explain together. Of a number y = c + <x, theta> +
     Gaussian noise, clipped to its range, it is R^2; c is the middle of the range and y's deviation a third of its half.
     Of two classes it is the R^2 of the score behind them: y = 1 where <x, theta> + logistic noise is above 0.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        The public facts: shape, bounds, sparsity, loss.
+    signal : float
+        Strictly between 0 and 1.
     """
 
     problem: LinearProblem
@@ -86,6 +93,7 @@ class PlanningLaw:
         return float(weights @ expit(np.abs(nodes) * math.sqrt(self.explained)) / weights.sum())
 
     def coefficients(self, rng: np.random.Generator) -> Floats:
+        """Those of one table, drawn."""
         d, s = self.problem.d, self.problem.sparsity
         effects = rng.uniform(WEAKEST, STRONGEST, s) * rng.choice([-1.0, 1.0], s)
         support = rng.choice(d, s, replace=False)

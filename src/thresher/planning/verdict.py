@@ -27,21 +27,53 @@ class Verdict:
 
     ``yes``: the range of one run of some algorithm lies below ``USEFUL``. ``no``: the mean errors of all are no
     better than the zero model's, or above ``USEFUL`` by two standard errors. ``perhaps``: in between.
+
+    Attributes
+    ----------
+    answer : {"yes", "perhaps", "no"}
+        Whether a private method can work.
+    useful : tuple of str
+        The algorithms whose range of one run lies below, the least mean error first.
+    without_privacy : bool
+        Whether the non-private method is useful on so many rows: if not, rows are missing, not epsilon.
+    words : str
+        The answer and its reason in a sentence.
     """
 
     answer: Literal["yes", "perhaps", "no"]
     useful: tuple[str, ...]
-    """The algorithms whose range of one run lies below, the least mean error first."""
     without_privacy: bool
-    """Whether the non-private method is useful on so many rows: if not, rows are missing, not epsilon."""
     words: str
 
     def to_dict(self) -> dict[str, object]:
+        """For JSON."""
         return asdict(self)
 
 
 def verdict(forecast: Forecast, n: int, epsilon: float) -> Verdict:
-    """What the predictions for one shape and budget say."""
+    """What the predictions for one shape and budget say.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        With the predictions for this shape and budget among others.
+    n : int
+        Rows.
+    epsilon : float
+        The budget.
+
+    Returns
+    -------
+    Verdict
+
+    Examples
+    --------
+    >>> from thresher import SparseRegressor
+    >>> from thresher.planning import forecast, verdict
+    >>> model = SparseRegressor(2, epsilon=4.0, algorithm="pursuit", feature_bound=1.0, target_bound=3.0)
+    >>> verdict(forecast(model, 2000, 20, draws=5, n_jobs=1), 2000, 4.0).answer
+    'yes'
+    """
     classifies = forecast.task == "classification"
     private = sorted(forecast.at(n, epsilon), key=lambda each: each.counted(classifies).mean)
     errors = {each.algorithm: each.counted(classifies) for each in private}

@@ -92,10 +92,12 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def heading(text: str, anchor: str = "") -> str:
+    """A title within the page, which links may lead to."""
     return f'<h2 id="{escape(anchor)}">{escape(text)}</h2>' if anchor else f"<h2>{escape(text)}</h2>"
 
 
 def subheading(text: str) -> str:
+    """A title below a heading."""
     return f"<h3>{escape(text)}</h3>"
 
 
@@ -105,6 +107,7 @@ def contents(items: Iterable[tuple[str, str]]) -> str:
 
 
 def verdict(text: str, holds: bool, words: tuple[str, str] = ("Holds.", "Does not hold.")) -> str:
+    """An answer that is seen at once: a word for yes or no, and why."""
     kind, word = ("verdict holds", words[0]) if holds else ("verdict", words[1])
     return f'<p class="{kind}"><b>{escape(word)}</b> {_inline(text)}</p>'
 
@@ -115,6 +118,7 @@ def side_by_side(parts: Iterable[str]) -> str:
 
 
 def paragraph(text: str, kind: str = "") -> str:
+    """Sentences; what stands between backticks is code."""
     return f'<p class="{escape(kind)}">{_inline(text)}</p>' if kind else f"<p>{_inline(text)}</p>"
 
 

@@ -44,6 +44,7 @@ class _Kind:
 
 
 def released_parts(certificate: Certificate) -> list[str]:
+    """What was asked of the rows, how often, and with what noise."""
     kinds, cap = _kinds(certificate)
     total = math.fsum(kind.rho for kind in kinds.values()) if cap is None else cap
     clipped = "what one row can contribute was clipped"
@@ -111,6 +112,7 @@ def _kinds_table(kinds: dict[str, _Kind]) -> str:
 
 
 def budget_parts(certificate: Certificate) -> list[str]:
+    """What that cost, at any delta."""
     counted = [release_from_dict(entry["release"]) for entry in certificate.releases if "within" not in entry]
     cost = sum((release.cost() for release in counted), Cost())
     parts = [page.paragraph(f"Composed: {certificate.composition}.")]
@@ -144,6 +146,7 @@ def budget_parts(certificate: Certificate) -> list[str]:
 
 
 def other_epsilon_parts(model: FittedModel, problem: LinearProblem | None) -> list[str]:
+    """What the noise would be with another epsilon; nothing where no problem of a curator is known."""
     certificate = model.certificate_
     if certificate.epsilon is None:
         return [page.paragraph("Without a guarantee there is no noise that epsilon would explain.")]

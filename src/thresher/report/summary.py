@@ -67,6 +67,7 @@ class Coefficient:
 
     @property
     def feature(self) -> str:
+        """The name of its column, or its number."""
         return str(self.position) if self.name is None else self.name
 
     @property
@@ -87,18 +88,31 @@ class Output:
 
 @dataclass(frozen=True)
 class Summary:
-    """What ``summary()`` of a fitted model answers: ``print`` it, show it in a notebook, or take
-    ``to_dict()``."""
+    """What ``summary()`` of a fitted model answers: ``print`` it, show it in a notebook, or take ``to_dict()``.
+
+    Attributes
+    ----------
+    outputs : tuple of Output
+        The coefficients of each class, or of all there is.
+    level : float
+        Of the intervals.
+    effect : str
+        What a coefficient does, in a sentence.
+    why_no_intervals : str or None
+        Why there are none, if there are none.
+    certificate : Certificate
+        What the model cost.
+    """
 
     outputs: tuple[Output, ...]
     level: float
     effect: str
-    """What a coefficient does, in a sentence."""
     why_no_intervals: str | None
     certificate: Certificate
 
     @property
     def columns(self) -> list[str]:
+        """The head of the table."""
         several, certain = len(self.outputs) > 1, self.why_no_intervals is None
         interval = [f"{100 * self.level:g} % interval", "stability"] if certain else []
         return ["class"] * several + ["feature"] + ["unit"] * self._has_units + ["coefficient", *interval]

@@ -41,6 +41,7 @@ def range_text(values: Iterable[float]) -> str:
 
 
 def value_text(value: object) -> str:
+    """Three digits of a number that is not whole; anything else as it is."""
     return f"{value:.3g}" if isinstance(value, float) and math.isfinite(value) else str(value)
 
 
@@ -80,4 +81,5 @@ class DisplayableStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
+        """Write what of the text may be shown."""
         return self._stream.write(displayable(text, kept="\r\n"))

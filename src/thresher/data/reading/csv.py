@@ -29,7 +29,19 @@ BLANKS = " \u00a0\u202f"  # of which one may stand where a blank is declared
 
 @dataclass(frozen=True)
 class Dialect:
-    """Public: it says nothing about what cells hold."""
+    """How a file is written. Public: it says nothing about what cells hold.
+
+    Attributes
+    ----------
+    delimiter : str
+        What stands between cells.
+    decimal : str
+        What stands before the decimals of a number.
+    thousands : str
+        What stands between groups of three digits, if anything.
+    encoding : str
+        What makes texts of bytes.
+    """
 
     delimiter: str = ","
     decimal: str = "."
@@ -38,6 +50,7 @@ class Dialect:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, str]) -> Dialect:
+        """What ``[table]`` of a schema declares."""
         known = [field.name for field in fields(cls)]
         for key in table:
             if key not in known:
@@ -59,6 +72,7 @@ class Dialect:
 
     @property
     def is_pythonic(self) -> bool:
+        """Whether numbers are written as Python writes them."""
         return self.decimal == "." and not self.thousands
 
     @cached_property

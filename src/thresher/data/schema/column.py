@@ -36,25 +36,66 @@ class Column:
 
     A column with ``bounds`` holds numbers, or dates if the bounds are dates; one with ``categories`` holds names. What
     cannot be read as what is declared counts as missing.
+
+    Parameters
+    ----------
+    name : str
+        As the table's first line has it.
+    role : {"feature", "target", "person", "ignore"}, optional
+        What the column is for; "person" says whose row it is.
+    bounds : pair of numbers or dates, optional
+        What the column can hold.
+    categories : tuple of str or numbers, optional
+        The names it can hold.
+    typical : number or date, optional
+        What is expected of a row about which nothing is known: where the scale has its zero. Default: the middle.
+    base : str or number, optional
+        The category that the others are compared with: it has no column of its own.
+    unit : str, optional
+        In words, for coefficients.
+    missing : optional
+        The constant that fills a gap, or "indicator" for a column of its own. Default: what is typical, or the base.
+    outside : {"clip", "missing"}, optional
+        What becomes of numbers outside of the bounds.
+    undeclared : {"missing", "other"}, optional
+        What becomes of names that are not declared.
+    scale : bool, optional
+        Whether a fit takes numbers in units of their bounds.
+    format : str, optional
+        Of dates, as strptime's; without it 2026-11-18.
+    separator : str, optional
+        Where one cell may hold several categories.
+    read_from_data : bool, optional
+        Whether these facts were read from the data: then no guarantee holds before they are replaced.
+
+    Examples
+    --------
+    >>> from thresher.data.schema import Column
+    >>> age = Column("age", bounds=(0, 110), typical=50, unit="years")
+    >>> age.kind, age.holds, age.fill
+    ('number', '0 to 110 years', 50.0)
+    >>> Column.from_dict("ward", {"categories": ["north", "south"], "base": "north"}).holds
+    '2 categories against north'
     """
 
     name: str
     role: Role = "feature"
     bounds: tuple[Bound, Bound] | None = None
     categories: tuple[Category, ...] | None = None
-    typical: Declared = None  # what is expected of a row about which nothing is known: where the scale has its zero
-    base: Category | None = None  # the category that the others are compared with: it has no column of its own
+    typical: Declared = None
+    base: Category | None = None
     unit: str = ""
-    missing: Declared = None  # the constant that fills a gap, "indicator" for a column of its own, None for the default
+    missing: Declared = None
     outside: Literal["clip", "missing"] = "clip"
     undeclared: Literal["missing", "other"] = "missing"
     scale: bool = True
-    format: str | None = None  # of dates, as strptime's; None for 2026-11-18
-    separator: str | None = None  # where one cell may hold several categories
+    format: str | None = None
+    separator: str | None = None
     read_from_data: bool = False
 
     @classmethod
     def from_dict(cls, name: str, entries: Declared) -> Column:
+        """The column that a table of a file declares."""
         if not isinstance(entries, Mapping):
             raise ValueError(f"schema: {name!r} must be a table such as [columns.{name}]")
         known = {field.name for field in fields(cls)} - {"name"}
@@ -80,6 +121,7 @@ class Column:
 
     @property
     def kind(self) -> Literal["number", "date", "category", "none"]:
+        """What it holds; "none" if no model uses it."""
         if self.role in ("person", "ignore"):
             return "none"
         if self.categories is not None:

@@ -76,6 +76,7 @@ class UndeclaredCells:
 
     @classmethod
     def of(cls, cells: Cells, dialect: Dialect) -> UndeclaredCells:
+        """What cells look like that are written so."""
         texts = texts_of(cells)
         different = list(dict.fromkeys(texts))  # few texts, many cells
         numbers = numbers_of(ANY_NUMBER, different, dialect)
@@ -89,6 +90,7 @@ class UndeclaredCells:
 
     @classmethod
     def concatenate(cls, pieces: list[UndeclaredCells]) -> UndeclaredCells:
+        """The cells of all pieces, one piece after the other."""
         none = np.empty(0)
         return cls(
             [text for piece in pieces for text in piece.texts],
@@ -98,6 +100,7 @@ class UndeclaredCells:
 
     @property
     def filled(self) -> int:
+        """How many are no gaps."""
         return sum(text != "" for text in self.texts)
 
 
@@ -123,14 +126,17 @@ class UndeclaredTable:
 
     @cached_property
     def names(self) -> list[str]:
+        """The columns."""
         return self.source.names
 
     def require(self, *names: str) -> None:
+        """Raise if one of these is no column."""
         for name in names:
             if name not in self.names:
                 raise ValueError(f"{name!r} is not a column of DATA; look at the names in its first line")
 
     def cells(self, names: list[str], tell: Callable[[float], None]) -> Iterator[dict[str, UndeclaredCells]]:
+        """The cells of some columns, piece by piece."""
         for piece in self.source.pieces(names, tell):
             yield {name: UndeclaredCells.of(piece[name], self.dialect) for name in names}
 
@@ -197,6 +203,7 @@ class Guess:
     overflowed: bool = False
 
     def add(self, cells: UndeclaredCells) -> None:
+        """Count the cells of one more piece."""
         numbers, days = cells.numbers[~np.isnan(cells.numbers)], cells.days[~np.isnan(cells.days)]
         self.rows += len(cells.texts)
         self.filled += cells.filled
@@ -242,10 +249,12 @@ class Guess:
 
     @property
     def is_number(self) -> bool:
+        """Most of the filled cells are numbers."""
         return self.filled > 0 and self.numbers >= SURE * self.filled
 
     @property
     def is_date(self) -> bool:
+        """Most of the filled cells are days."""
         return self.filled > 0 and self.days >= SURE * self.filled
 
     @property
@@ -273,6 +282,7 @@ class Guess:
 
     @property
     def categories(self) -> list[str]:
+        """The texts that rows enough hold, unless there are too many."""
         often = sorted(text for text, count in self.texts.items() if count >= FEWEST)
         return [] if self.overflowed or len(often) > MOST_CATEGORIES else often
 

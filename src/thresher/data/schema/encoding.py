@@ -40,10 +40,19 @@ class Encoding:
     but the base; a gap may have a column of 0 and 1, too. With ``scale``, a number x enters a fit as (x - centre) /
     spread in [-1, 1], the centre being what is typical. Models are fitted on scaled columns and kept in original units,
     which is the same model: coef / spread, and an intercept that is smaller by the sum of coef * centre / spread.
+
+    Attributes
+    ----------
+    features : tuple of Column
+        What is encoded.
+    centred : bool
+        Whether what is typical becomes 0. Without an intercept nothing may be centred.
+    dialect : Dialect
+        How numbers are written in cells of text.
     """
 
     features: tuple[Column, ...]
-    centred: bool  # without an intercept, nothing may be centred: the middle of the bounds would be one
+    centred: bool
     dialect: Dialect = PLAIN
 
     @cached_property
@@ -53,6 +62,7 @@ class Encoding:
 
     @cached_property
     def names(self) -> list[str]:
+        """The columns of the matrix."""
         return [name for block in self.blocks for name in block]
 
     @cached_property
@@ -66,10 +76,12 @@ class Encoding:
 
     @cached_property
     def centre(self) -> Floats:
+        """What is taken off each column."""
         return self._per_column(self._centre, 0.0)
 
     @cached_property
     def spread(self) -> Floats:
+        """What each column is divided by then."""
         return self._per_column(self._spread, 1.0)
 
     @cached_property
@@ -84,6 +96,7 @@ class Encoding:
 
     @property
     def is_sparse(self) -> bool:
+        """Whether rows are kept sparse: few of their entries are not 0."""
         return len(self.features) < SPARSE_BELOW * len(self.names)
 
     # -- cells in, rows out --------------------------------------------------------------------------------------------

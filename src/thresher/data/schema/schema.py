@@ -35,7 +35,17 @@ READ_BY = "rows were read by a schema with sha256 "
 
 @dataclass(frozen=True)
 class TableRows:
-    """What a fit takes: scaled rows, targets, and whose each row is if the schema names people."""
+    """What a fit takes.
+
+    Attributes
+    ----------
+    X : array or sparse array
+        Scaled rows.
+    y : array
+        Targets.
+    people : list or None
+        Whose each row is, if the schema names people.
+    """
 
     X: Matrix
     y: Values
@@ -44,7 +54,13 @@ class TableRows:
 
 @dataclass(frozen=True)
 class Spent:
-    """What bounds and categories cost that were estimated privately."""
+    """What bounds and categories cost that were estimated privately.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Of the rows' budget.
+    """
 
     epsilon: float
     delta: float
@@ -55,6 +71,27 @@ class Schema:
     """Public facts about a table. See docs/schema.md for the file.
 
     ``Schema.read("table.toml")`` reads a file; estimators take a schema, its path, or the dictionary of a saved model.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        What is declared column by column: one target, features, perhaps the one that says whose row it is.
+    others : Column, optional
+        What holds for columns without an entry of their own. Without it there may be none.
+    dialect : Dialect, optional
+        How a .csv file is written.
+    spent : Spent, optional
+        What the facts cost that were estimated privately.
+
+    Examples
+    --------
+    >>> from thresher import Schema
+    >>> age = {"bounds": [0, 110], "unit": "years"}
+    >>> schema = Schema.from_dict({"columns": {"age": age, "stay": {"role": "target", "bounds": [0, 40]}}})
+    >>> schema
+    Schema(2 columns, target='stay')
+    >>> schema.task, schema.encoding().names, schema.encoding().row_norm
+    ('regression', ['age'], 1.0)
     """
 
     columns: tuple[Column, ...]
@@ -74,6 +111,7 @@ class Schema:
     @classmethod
     @without_causes
     def read(cls, path: str | Path) -> Schema:
+        """The schema that a TOML file holds."""
         reject_device(path)
         try:
             with Path(path).open("rb") as file:
@@ -88,6 +126,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, entries: Entries) -> Schema:
+        """The schema that the tables of a file make, or those that ``to_dict`` made."""
         try:
             return cls._from(dict(entries))
         except (AttributeError, LookupError, TypeError, ArithmeticError) as error:
@@ -135,18 +174,22 @@ class Schema:
 
     @cached_property
     def target(self) -> Column:
+        """The column that a model predicts."""
         return self._only("target")
 
     @cached_property
     def person(self) -> Column | None:
+        """The column that says whose row it is, if there is one."""
         return self._only("person") if any(column.role == "person" for column in self.columns) else None
 
     @cached_property
     def features(self) -> tuple[Column, ...]:
+        """The columns that a model may use."""
         return tuple(column for column in self.columns if column.role == "feature")
 
     @property
     def task(self) -> Literal["regression", "classification"]:
+        """What the target asks for: it has bounds, or classes."""
         return "classification" if self.target.kind == "category" else "regression"
 
     @property

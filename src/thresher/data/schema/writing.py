@@ -46,6 +46,7 @@ class ColumnFacts:
 
 
 def file_header(comment: str, dialect: Dialect) -> str:
+    """How the file begins: what it is, and how the table is written."""
     lines = [f"{key} = {toml_string(value)}" for key, value in dialect.to_dict().items()]
     return f"{comment}#\n{CELLS}\n{toml_table('table', lines)}"
 
@@ -127,11 +128,13 @@ def _unit(name: str) -> str:
 
 
 def column_section(name: str, lines: Iterable[str]) -> str:
+    """The table of TOML that is about a column."""
     bare = re.fullmatch(r"[A-Za-z0-9_-]+", name) is not None
     return toml_table(f"columns.{name if bare else toml_string(name)}", lines)
 
 
 def toml_table(name: str, lines: Iterable[str]) -> str:
+    """A table of TOML."""
     return "\n".join([f"[{name}]", *lines, ""])
 
 
