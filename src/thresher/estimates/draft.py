@@ -101,7 +101,7 @@ class Steps:
             ColumnCategories(epsilon=as_gaussian["categories"], delta=2 * quarter),
         )
 
-    def most(self, budget: Budget, n: int, columns: int) -> Plan:
+    def largest_plan(self, budget: Budget, n: int, columns: int) -> Plan:
         """What they cost at most: every column asked about by every fit."""
         plans = [
             self.kinds.plan(n, len(KINDS) * columns),
@@ -178,7 +178,7 @@ def estimate(
     if not budget.private:
         raise ValueError("epsilon=inf: without it, a draft reads its values from the data and marks each")
     steps = Steps.within(budget, columns, largest)
-    most = steps.most(budget, n, columns)
+    most = steps.largest_plan(budget, n, columns)
     steps.refuse_few(n, columns)
     whole = Fit(most)
     whole.pay(ledger, dataset)

@@ -120,7 +120,7 @@ class Prediction:
     found: Spread
     score: Spread
 
-    def counted(self, classifies: bool) -> Spread:
+    def decisive_error(self, classifies: bool) -> Spread:
         """The error by which it is judged whether a model is of use."""
         return self.direction if classifies else self.error
 

@@ -75,9 +75,9 @@ def verdict(forecast: Forecast, n: int, epsilon: float) -> Verdict:
     'yes'
     """
     classifies = forecast.task == "classification"
-    private = sorted(forecast.at(n, epsilon), key=lambda each: each.counted(classifies).mean)
-    errors = {each.algorithm: each.counted(classifies) for each in private}
-    exact = forecast.one(NOT_PRIVATE, n, epsilon).counted(classifies).mean
+    private = sorted(forecast.at(n, epsilon), key=lambda each: each.decisive_error(classifies).mean)
+    errors = {each.algorithm: each.decisive_error(classifies) for each in private}
+    exact = forecast.one(NOT_PRIVATE, n, epsilon).decisive_error(classifies).mean
     best, least = next((name, error.mean) for name, error in errors.items())
     kind = "mean error in direction" if classifies else "mean error"
     told = f"the least {kind} is {least:.2g} ({best}), the zero model has 1, and without privacy it is {exact:.2g}"

@@ -221,14 +221,20 @@ def summary_of(model: FittedModel, level: float, why_no_intervals: str | None, e
     labels = classes.tolist() if classes is not None and len(values) > 1 else [None]
     intercepts = np.ravel(model.intercept_).tolist()
     outputs = tuple(
-        Output(label, _of(model, k, level, model.uncertainty_ if why_no_intervals is None else None, spread), intercept)
+        Output(
+            label,
+            _coefficients_of(model, k, level, model.uncertainty_ if why_no_intervals is None else None, spread),
+            intercept,
+        )
         for k, (label, intercept) in enumerate(zip(labels, intercepts, strict=True))
     )
     words = f"One unit more of a feature, all else equal, adds its coefficient to the {effect}."
     return Summary(outputs, level, words, why_no_intervals, model.certificate_)
 
 
-def _of(model: FittedModel, k: int, level: float, sure: Uncertainty | None, spread: Floats) -> tuple[Coefficient, ...]:
+def _coefficients_of(
+    model: FittedModel, k: int, level: float, sure: Uncertainty | None, spread: Floats
+) -> tuple[Coefficient, ...]:
     values, support = np.atleast_2d(model.coef_), model.support_
     row = values[k]
     names, units = getattr(model, "feature_names_in_", None), getattr(model, "units_", None)

@@ -123,7 +123,7 @@ def plan(
     names = _names(algorithm, choice)
     plans = [clone(model).set_params(algorithm=name).plan(n, d) for name in names]
     asked = {"--epsilons": epsilons, "--rows": rows, "--reach": reach, "--plot": plot}
-    why_not = _why_not(choice, simulate)
+    why_not = _reason_not_to_simulate(choice, simulate)
     if why_not is not None:
         for option, value in asked.items():
             if value is not None:
@@ -185,7 +185,7 @@ def _names(text: str | None, choice: Plan) -> list[str]:
     return names
 
 
-def _why_not(choice: Plan, simulate: bool) -> str | None:
+def _reason_not_to_simulate(choice: Plan, simulate: bool) -> str | None:
     """Why nothing is predicted, if nothing is."""
     from thresher.planning.simulate import LARGEST
 

@@ -30,7 +30,7 @@ FAULTS = ("missing", "unreadable or undeclared", "outside of bounds")  # what ma
 
 def numbers_of(column: Column, cells: Cells, dialect: Dialect = PLAIN) -> Floats:
     """Numbers, or days since the first of the bounds; outside of the bounds, as declared: clipped or a gap."""
-    read = _unbounded(column, cells, dialect)
+    read = _numbers_or_days(column, cells, dialect)
     low, high = column.span
     if column.outside == "missing":
         with np.errstate(invalid="ignore"):
@@ -42,14 +42,14 @@ def numbers_of(column: Column, cells: Cells, dialect: Dialect = PLAIN) -> Floats
 def codes_of(column: Column, cells: Cells) -> NDArray[np.int32]:
     """The position of each cell's category; GAP or OTHER if it has none."""
     get = _lookup(column).get
-    return np.fromiter((get(key, OTHER) for key in map(_key(column), _listed(cells))), np.int32, len(cells))
+    return np.fromiter((get(key, OTHER) for key in map(_key(column), _python_values(cells))), np.int32, len(cells))
 
 
 def several_codes_of(column: Column, cells: Cells) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """(row, code) of each category that cells with a separator hold, each once; a cell without any has a gap."""
     get = _lookup(column).get
     rows, codes = [], []
-    for row, text in enumerate(map(_text, _listed(cells))):
+    for row, text in enumerate(map(_text, _python_values(cells))):
         parts = {get(part.strip(), OTHER) for part in text.split(column.separator)}
         found = sorted(parts - {GAP}) or [GAP]
         rows += [row] * len(found)
@@ -59,14 +59,14 @@ def several_codes_of(column: Column, cells: Cells) -> tuple[NDArray[np.int32], N
 
 def ids_of(cells: Cells) -> list[Cell]:
     """Whose each row is: numbers as they are, text without blanks at its ends; rows without an id share one."""
-    return [_person(cell) for cell in _listed(cells)]
+    return [_person(cell) for cell in _python_values(cells)]
 
 
 def texts_of(cells: Cells) -> list[str]:
     """Cells as names of categories, "" for gaps; days in their usual form."""
     if _kind(cells) == "M":
         cells = np.asarray(cells, dtype="datetime64[D]")
-    return [_text(cell) for cell in _listed(cells)]
+    return [_text(cell) for cell in _python_values(cells)]
 
 
 def faults_of(column: Column, cells: Cells, dialect: Dialect = PLAIN) -> NDArray[np.int8]:
@@ -78,7 +78,7 @@ def faults_of(column: Column, cells: Cells, dialect: Dialect = PLAIN) -> NDArray
         return faults
     empty = np.array([text == "" for text in texts_of(cells)], dtype=bool)
     if column.kind != "none":
-        read, (low, high) = _unbounded(column, cells, dialect), column.span
+        read, (low, high) = _numbers_or_days(column, cells, dialect), column.span
         with np.errstate(invalid="ignore"):
             faults[(read < low) | (read > high)] = 2
         faults[np.isnan(read)] = 1
@@ -89,7 +89,7 @@ def faults_of(column: Column, cells: Cells, dialect: Dialect = PLAIN) -> NDArray
 # -- numbers and dates -------------------------------------------------------------------------------------------------
 
 
-def _unbounded(column: Column, cells: Cells, dialect: Dialect) -> Floats:
+def _numbers_or_days(column: Column, cells: Cells, dialect: Dialect) -> Floats:
     """Numbers, or days since the first of the bounds, wherever they lie; NaN for gaps."""
     return _days(column, cells) if column.kind == "date" else _numbers(cells, dialect)
 
@@ -97,10 +97,10 @@ def _unbounded(column: Column, cells: Cells, dialect: Dialect) -> Floats:
 def _numbers(cells: Cells, dialect: Dialect) -> Floats:
     if _kind(cells) in "biuf":
         return np.asarray(cells, dtype=np.float64)
-    listed = _listed(cells)
+    listed = _python_values(cells)
     if not dialect.is_pythonic:
         listed = [dialect.pythonic(cell) if isinstance(cell, str) else cell for cell in listed]
-    return _each(float, listed)
+    return _read_each(float, listed)
 
 
 def _days(column: Column, cells: Cells) -> Floats:
@@ -120,7 +120,7 @@ def _days(column: Column, cells: Cells) -> Floats:
             known[cell] = float(_date(cell, read).toordinal() - start)
         return known[cell]
 
-    return _each(day, _listed(cells))
+    return _read_each(day, _python_values(cells))
 
 
 def _reader(form: str) -> Callable[[str], date]:
@@ -139,7 +139,7 @@ def _date(cell: Cell, read: Callable[[str], date]) -> date:
         return read(text[:10])  # a day with a time behind it
 
 
-def _each(read: Callable[[Cell], float], cells: Sequence[Cell]) -> Floats:
+def _read_each(read: Callable[[Cell], float], cells: Sequence[Cell]) -> Floats:
     """Every cell read; those that cannot be are NaN."""
     try:
         return np.fromiter(map(read, cells), np.float64, len(cells))
@@ -206,7 +206,7 @@ def _person(cell: Cell) -> Cell:
     return _text(cell) or NOBODY
 
 
-def _listed(cells: Cells) -> Sequence[Cell]:
+def _python_values(cells: Cells) -> Sequence[Cell]:
     """As Python's own values, which are compared and looked up faster than NumPy's.
 
     A column of a frame is listed by itself: an array of whole numbers and one gap would be of floating-point numbers.
