@@ -40,8 +40,7 @@ from thresher.audit.pairs import Pair
 from thresher.audit.printed_cases import printed_cases
 from thresher.audit.questions import QUESTIONS
 from thresher.data.laws import dpsl_kt_law
-from thresher.estimates.categories import FrequentTexts
-from thresher.estimates.shares import MeanFlags
+from thresher.estimates.columns import FrequentTexts, MeanFlags
 from thresher.federated.plans import joint
 from thresher.models.scaler import ColumnRanges
 from thresher.models.sparse import SparseRegressor

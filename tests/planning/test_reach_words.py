@@ -2,7 +2,7 @@
 
 import pytest
 
-from thresher.cli.forecasts import needed
+from thresher.cli.commands.plan import reach_text
 from thresher.planning import Reach
 
 
@@ -18,4 +18,4 @@ from thresher.planning import Reach
     ],
 )
 def test_needs_in_words(over, low, high, about, words):
-    assert needed(Reach("pursuit", over, 0.2, low, high, about, (0.5, 64.0))) == words
+    assert reach_text(Reach("pursuit", over, 0.2, low, high, about, (0.5, 64.0))) == words

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thresher import SparseRegressor
-from thresher.algorithms.outlook import noise_over_largest_signal, noise_over_signal, relative_noise
+from thresher.algorithms.signal_to_noise import noise_over_largest_signal, noise_over_signal, relative_noise
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.vaults.losses import SQUARED

@@ -18,8 +18,8 @@ from thresher import (
     SparseRegressor,
 )
 from thresher.audit.attacks import read_records
+from thresher.data.reading.table import read_table
 from thresher.data.schema.draft import draft
-from thresher.data.tables import read_table
 from thresher.estimates.counts import count_faults
 from thresher.estimates.draft import estimate
 from thresher.federated import FederatedSparseClassifier, FederatedSparseRegressor

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["sync_folder", "whole_file", "write_whole"]
+__all__ = ["atomic_file", "sync_folder", "write_atomically"]
 
 
-def write_whole(path: str | Path, text: str) -> None:
+def write_atomically(path: str | Path, text: str) -> None:
     """Put a text in the place of a file: at any moment the old one is there, or the new one, as a whole."""
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(text)
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[TextIO]:
+def atomic_file(path: str | Path) -> Iterator[TextIO]:
     """A text file, in UTF-8, that takes the place of ``path`` when all of it is on the disk, and never before."""
     place = Path(os.path.realpath(path))  # through a link, as any writing
     if place.exists() and not place.is_file():  # a pipe or a device has no old content, and nothing can take its place
