@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from thresher.algorithms.protocol import Algorithm
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.federated.model import Backend, DataPairs, DenseFederatedModel, FederatedModel
 from thresher.models.linear import ClassifierModel, RegressorModel, Target
 from thresher.models.options import AdjacencyName
@@ -62,7 +62,7 @@ class FederatedDenseOptions(FederatedOptions):
 
 
 class _FederatedRegressor(FederatedModel, RegressorModel):
-    @discreet
+    @without_causes
     def fit(self, data_sets: DataPairs) -> Self:  # type: ignore[override]
         """Fit on a list of pairs (X, y), one for each party: NumPy, SciPy sparse, pandas or polars."""
         rows, targets = self._party_blocks(data_sets)
@@ -70,7 +70,7 @@ class _FederatedRegressor(FederatedModel, RegressorModel):
 
 
 class _FederatedClassifier(FederatedModel, ClassifierModel):
-    @discreet
+    @without_causes
     def fit(self, data_sets: DataPairs) -> Self:  # type: ignore[override]
         """Fit on a list of pairs (X, y), one for each party; ``y`` holds labels."""
         rows, targets = self._party_blocks(data_sets)

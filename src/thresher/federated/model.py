@@ -156,8 +156,8 @@ def checked_party(model: FederatedModel, X: Matrix, y: Values, reset: bool = Tru
 def checked_block(model: FederatedModel, X: Matrix, y: Values, reset: bool) -> tuple[Matrix, Values]:
     """One party's rows and targets, or labels, checked like those of any fit."""
     reject_text(X)
-    y = numeric_target(y) if isinstance(model, RegressorModel) else y
-    return checked_rows(model, X, y, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=1, reset=reset)  # type: ignore[no-any-return]
+    targets = numeric_target(y) if isinstance(model, RegressorModel) else y
+    return checked_rows(model, X, targets, accept_sparse=("csc", "csr", "coo"), ensure_min_samples=1, reset=reset)  # type: ignore[no-any-return]
 
 
 def minority(parties: int) -> int:

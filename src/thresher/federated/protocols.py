@@ -22,7 +22,7 @@ from thresher.privacy.arrays import Floats
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import PrintedGradient, Release
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import nobody
+from thresher.vaults.vault import no_watch
 
 __all__ = ["DENSE", "SPARSE", "VAULTS", "PathakVault", "PrintedVault", "Protocol", "protocol_of"]
 
@@ -42,7 +42,7 @@ class PrintedVault(FederatedVault):
     """Answers that nobody is promised anything about; whoever runs this process sees every party's part."""
 
     def __init__(
-        self, parties: Sequence[Party], plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody
+        self, parties: Sequence[Party], plan: Plan, noise: NoiseSource, watch: Callable[[], None] = no_watch
     ) -> None:
         super().__init__(parties, plan, noise, watch)
         self._tilt = self._noise.standard_normal(self.problem.dimension)  # one linear term for all rounds

@@ -23,7 +23,7 @@ from thresher.federated.vault import JointVault, Party
 from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.plan import Plan
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import nobody
+from thresher.vaults.vault import no_watch
 
 __all__ = ["SecureComputation", "Session", "SessionVault", "longest_message"]
 
@@ -207,7 +207,7 @@ class SessionVault(JointVault):
 
     def __init__(
         self, party: Party, sizes: Sequence[int], session: Session, plan: Plan, noise: NoiseSource,
-        watch: Callable[[], None] = nobody,
+        watch: Callable[[], None] = no_watch,
     ) -> None:  # fmt: skip
         super().__init__([party], sizes, plan, noise, watch)
         self._session = session

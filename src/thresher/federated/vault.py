@@ -22,7 +22,7 @@ from thresher.privacy.sensitivity import most_present, norm_error, round_off
 from thresher.vaults import CentralVault
 from thresher.vaults.central.minimisers import certified_search, check_ridge
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import LinearVault, nobody
+from thresher.vaults.vault import Vault, no_watch
 
 __all__ = ["DataSets", "FederatedVault", "GatheredVault", "JointVault", "Party", "SeparateVault", "parties_of"]
 
@@ -85,7 +85,7 @@ def parties_of(data: DataSets, y: Floats, plan: Plan, noise: NoiseSource, sizes:
     return [Party(X, targets, plans[n], noise) for X, targets, n in blocks]
 
 
-class FederatedVault(LinearVault):
+class FederatedVault(Vault):
     """Parties, of which each answers for its own rows, and their shares n_j / n of all rows."""
 
     def __init__(
@@ -93,7 +93,7 @@ class FederatedVault(LinearVault):
         parties: Sequence[Party],
         plan: Plan,
         noise: NoiseSource,
-        watch: Callable[[], None] = nobody,
+        watch: Callable[[], None] = no_watch,
     ) -> None:
         super().__init__(plan, noise, watch)
         self._parties = list(parties)
@@ -124,7 +124,7 @@ class JointVault(FederatedVault):
         sizes: Sequence[int],
         plan: Plan,
         noise: NoiseSource,
-        watch: Callable[[], None] = nobody,
+        watch: Callable[[], None] = no_watch,
     ) -> None:
         super().__init__(parties, plan, noise, watch)
         self._sizes = tuple(sizes)
@@ -217,7 +217,7 @@ class GatheredVault(JointVault):
 
     def __init__(
         self, parties: Sequence[Party], sizes: Sequence[int], aggregation: Aggregation, plan: Plan, noise: NoiseSource,
-        watch: Callable[[], None] = nobody,
+        watch: Callable[[], None] = no_watch,
     ) -> None:  # fmt: skip
         super().__init__(parties, sizes, plan, noise, watch)
         self._aggregation = aggregation

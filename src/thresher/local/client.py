@@ -18,8 +18,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from thresher.data.concealment import discreet
-from thresher.data.whole_files import sync_folder
+from thresher.data.atomic_files import sync_folder
+from thresher.data.concealment import without_causes
 from thresher.local.task import Label, SurveyQuestion, SurveyTask
 from thresher.local.wire import Report, Reports, encode, format_of, fresh_id
 from thresher.privacy.arrays import Floats
@@ -62,7 +62,7 @@ class Client:
     46
     """
 
-    @discreet
+    @without_causes
     def __init__(
         self,
         task: SurveyTask,

@@ -27,7 +27,7 @@ from thresher.local.json_fields import (
     number,
     one_of,
     optional,
-    parsed_object,
+    parse_json,
     short,
     whole,
 )
@@ -212,7 +212,7 @@ class SurveyTask:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The task that ``text`` states, or a ValueError that names the field which is wrong."""
-        return cls(**parsed_object(text, TASK_FORMAT, _TASK_FIELDS))
+        return cls(**parse_json(text, TASK_FORMAT, _TASK_FIELDS))
 
     def describe(self) -> str:
         """What will be sent, and what that costs, in one paragraph."""
@@ -287,7 +287,7 @@ class SurveyQuestion:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The question that ``text`` asks, or a ValueError that names the field which is wrong."""
-        return cls(**parsed_object(text, QUESTION_FORMAT, _QUESTION_FIELDS))
+        return cls(**parse_json(text, QUESTION_FORMAT, _QUESTION_FIELDS))
 
 
 # -- words --------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from thresher.algorithms.stochastic import State
-from thresher.data.whole_files import sync_folder
+from thresher.data.atomic_files import sync_folder
 from thresher.privacy.arrays import Values
 from thresher.privacy.plan import Answer, Plan
 

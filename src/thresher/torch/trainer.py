@@ -12,7 +12,7 @@ from typing import Self, cast
 import numpy as np
 from torch import nn
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.ledger import Ledger, Reservation, ledger_at, without_password
 from thresher.models.fit import Design, Fit, Outcome
 from thresher.privacy import logs
@@ -121,7 +121,7 @@ class PrivateTrainer:
         problem = ModuleProblem(n, flattened(trainable_parameters(self.module)))
         return Design(problem, with_neural_defaults(self.optimizer, n, self.budget), self.budget)
 
-    @discreet
+    @without_causes
     def fit(self, X: Arrays | MapDataset, y: Arrays | None = None) -> Self:
         """Train on ``X`` and ``y`` (tensors or arrays), or on a map-style Dataset of pairs (input, target)."""
         return self._fit(examples_of(X, y))

@@ -16,7 +16,7 @@ from thresher.privacy.sensitivity import momentum_clip
 from thresher.torch.examples import Examples, moved_beside
 from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_parameters, trainable_parameters
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import Vault, no_watch
 
 __all__ = ["ModuleVault"]
 
@@ -74,7 +74,7 @@ class ModuleVault(Vault):
         gradients: PerExample,
         plan: Plan,
         noise: NoiseSource,
-        watch: Callable[[], None] = nobody,
+        watch: Callable[[], None] = no_watch,
         virtual_batch: int | None = None,
     ) -> None:
         super().__init__(plan, noise, watch)
