@@ -76,4 +76,7 @@ def sum_of_outputs(values: Floats) -> Floats:
 
 
 def _share(work: Any, count: int, size: int) -> None:
-    share(work, blocks_of(np.linspace(0, count, (BLOCKS if size >= SHARED_FROM else 1) + 1, dtype=np.int64)))
+    if size < SHARED_FROM:
+        work(0, count)
+    else:
+        share(work, blocks_of(np.linspace(0, count, BLOCKS + 1, dtype=np.int64)))
