@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 import time
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from scipy import sparse
 
 from machine import describe
 from thresher import SparseRegressor
+from thresher.models.options import SparseName
 
 N, D, PER_ROW, SPARSITY = 1_000_000, 1_000_000, 50, 50
 CHUNK = 10_000
@@ -41,7 +43,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
-def run(algorithm: str, n: int = N, d: int = D) -> None:
+def run(algorithm: SparseName, n: int = N, d: int = D) -> None:
     X, y = million(n, d)
     size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     before, start = peak(), time.perf_counter()
@@ -68,6 +70,6 @@ def smallest() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        run(sys.argv[1])
+        run(cast(SparseName, sys.argv[1]))
     else:
         main()

@@ -15,6 +15,7 @@ from thresher.audit import pairs
 from thresher.audit.cases import Case
 from thresher.audit.claims import Claim
 from thresher.audit.pairs import Pair
+from thresher.models.options import AdjacencyName
 from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.models.trials import Search
 from thresher.privacy.arrays import Floats
@@ -58,7 +59,7 @@ class OfPeople:
     """A fit in which everybody has the row of the pair six times over; what is seen is the model."""
 
     grouped: bool = True
-    adjacency: str = "replace-one"
+    adjacency: AdjacencyName = "replace-one"
 
     def __call__(self, X: Floats, y: Floats, seed: int | None) -> Floats:
         model = SparseRegressor(

@@ -23,6 +23,7 @@ from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protoc
 from thresher.federated.vault import FederatedVault, GatheredVault, parties_of
 from thresher.models.fit import Design
 from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
+from thresher.models.options import AdjacencyName
 from thresher.privacy.arrays import Floats
 from thresher.privacy.plan import Plan
 from thresher.vaults.penalties import Penalty
@@ -223,7 +224,7 @@ class FederatedSparseRegressor(_FederatedRegressor):
         target_bound: Target = None,
         algorithm: str | Algorithm = "dp-ight",
         aggregation: Backend = "reference",
-        adjacency: str = "replace-one",
+        adjacency: AdjacencyName = "replace-one",
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -261,7 +262,7 @@ class FederatedSparseClassifier(_FederatedClassifier):
         classes: Any = None,
         algorithm: str | Algorithm = "dp-ight",
         aggregation: Backend = "reference",
-        adjacency: str = "replace-one",
+        adjacency: AdjacencyName = "replace-one",
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -317,7 +318,7 @@ class FederatedDenseClassifier(_Dense, _FederatedClassifier):
         row_bound: float | None = None,
         penalty: float = 0.0,
         classes: Any = None,
-        adjacency: str = "replace-one",
+        adjacency: AdjacencyName = "replace-one",
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
@@ -353,7 +354,7 @@ class FederatedDenseRegressor(_Dense, _FederatedRegressor):
         row_bound: float | None = None,
         target_bound: Target = None,
         penalty: float = 0.0,
-        adjacency: str = "replace-one",
+        adjacency: AdjacencyName = "replace-one",
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,

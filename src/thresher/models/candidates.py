@@ -7,7 +7,10 @@ from typing import Any
 
 from thresher.privacy.budget import is_whole
 
-__all__ = ["candidates_of", "told"]
+__all__ = ["Params", "candidates_of", "told"]
+
+Params = dict[str, Any]
+"""What makes a candidate special: values of an estimator's parameters."""
 
 FIXED = {
     "epsilon": "the search plans each trial's; give epsilon= to PrivateSearchCV",
@@ -26,7 +29,7 @@ SEED = 0
 """Of the draws from distributions. They are public, and always the same so that plan() shows what fit() will try."""
 
 
-def candidates_of(estimator: Any, param_distributions: Any, n_iter: int) -> list[dict[str, Any]]:
+def candidates_of(estimator: Any, param_distributions: Any, n_iter: int) -> list[Params]:
     """Every combination if all values are listed; otherwise ``n_iter`` draws."""
     from sklearn.model_selection import ParameterGrid, ParameterSampler  # takes long to import
 
@@ -51,7 +54,7 @@ def candidates_of(estimator: Any, param_distributions: Any, n_iter: int) -> list
     return list(ParameterSampler(list(spaces), n_iter, random_state=SEED))
 
 
-def told(params: Mapping[str, Any]) -> dict[str, Any]:
+def told(params: Mapping[str, Any]) -> Params:
     """A candidate as certificates list it: numbers and names as they are, anything else in words."""
     plain = {name: value.item() if hasattr(value, "item") else value for name, value in params.items()}
     return {name: v if isinstance(v, (int, float, str, type(None))) else str(v) for name, v in plain.items()}

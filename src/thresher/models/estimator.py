@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_X_y
+from sklearn.utils import Tags, check_X_y
 from sklearn.utils.validation import validate_data
 
 from thresher.data.dask.collections import Collection, Partitions, stand_in
@@ -17,8 +17,9 @@ from thresher.data.memory import check_memory
 from thresher.data.people import numbered
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import reject_text, without_counts, without_values
+from thresher.data.typing import Column, Table
 from thresher.ledger import without_password
-from thresher.models.fit import Design, Fit, Outcome
+from thresher.models.fit import Design, Finding, Fit, Outcome, Planner, Published
 from thresher.privacy import logs
 from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.bounds import Bounds
@@ -31,8 +32,15 @@ from thresher.vaults import CentralVault
 from thresher.vaults.central.minimisers import assumed_of_searches
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
+from thresher.vaults.vault import Vault
 
-__all__ = ["Found", "PrivateEstimator", "adopt", "design_of"]
+if TYPE_CHECKING:
+    from thresher.models.options import AdjacencyName, Bound, LedgerLike, Seed
+
+__all__ = ["Found", "Parts", "PrivateEstimator", "adopt", "design_of"]
+
+Parts = dict[str, Any]
+"""What a model is made of, by name: arrays of numbers and lists of labels."""
 
 
 class PrivateEstimator(BaseEstimator):
@@ -42,15 +50,21 @@ class PrivateEstimator(BaseEstimator):
     plan_: Plan
     algorithm_: str
 
+    epsilon: float
+    feature_bound: Bound
+    row_bound: float | None = None
+    random_state: Seed
+    verbose: int
+
     # what an estimator that does not offer these has
     delta: float | None = None
-    adjacency: Any = Adjacency.REPLACE_ONE
+    adjacency: AdjacencyName = "replace-one"
     n_public: int | None = None
     hardened: bool = True
-    ledger: Any = None
+    ledger: LedgerLike = None
     dataset: str | None = None
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """An address with a password is kept as a Ledger, so that neither text nor pickle of an estimator has it."""
         super().__setattr__(name, without_password(value) if name == "ledger" else value)
 
@@ -58,11 +72,11 @@ class PrivateEstimator(BaseEstimator):
         """The public facts of a fit."""
         raise NotImplementedError
 
-    def _algorithm(self, outputs: int) -> Any:
+    def _algorithm(self, outputs: int) -> Planner:
         """What asks."""
         raise NotImplementedError
 
-    def _vault(self) -> Any:
+    def _vault(self) -> Callable[..., Vault]:
         """The kind of vault that is asked."""
         return CentralVault
 
@@ -70,11 +84,11 @@ class PrivateEstimator(BaseEstimator):
         """What the algorithm found, as fitted attributes."""
         raise NotImplementedError
 
-    def _released(self) -> dict[str, Any] | None:
+    def _released(self) -> Parts | None:
         """What the model is made of, for the hash in its certificate; None if there is no model."""
         return None
 
-    def _publish(self, published: dict[str, Any]) -> None:
+    def _publish(self, published: Published) -> None:
         """By-products of the run, as fitted attributes."""
         self._published = [f"{name}_" for name in published]
         for name, value in zip(self._published, published.values(), strict=True):
@@ -92,13 +106,13 @@ class PrivateEstimator(BaseEstimator):
     def _design(self, n_samples: int, n_features: int, outputs: int, unit: Unit = "row") -> Design:
         problem = replace(self._problem(n_samples, n_features, outputs), unit=unit)
         delta = n_samples**-2.0 if self.delta is None else self.delta
-        budget = Budget(self.epsilon, delta, self.adjacency)
+        budget = Budget(self.epsilon, delta, cast(Adjacency, self.adjacency))  # which checks it
         return Design(problem, self._algorithm(outputs), budget)
 
     def _planned(self, design: Design) -> Plan:
         return design.plan()
 
-    def _owners(self, groups: Any, rows: int) -> Indices | None:
+    def _owners(self, groups: Column, rows: int) -> Indices | None:
         """Whose each row is, where ``groups`` makes the person the unit of privacy."""
         if groups is None:
             return None
@@ -109,7 +123,7 @@ class PrivateEstimator(BaseEstimator):
             )
         return numbered(groups, rows, self._fewest)
 
-    def _fit(self, X: Any, y: Floats, assumptions: tuple[str, ...], owners: Indices | None = None) -> Self:
+    def _fit(self, X: Table, y: Floats, assumptions: tuple[str, ...], owners: Indices | None = None) -> Self:
         n, d = X.shape if owners is None else (int(owners.max(initial=-1)) + 1, X.shape[1])
         unit: Unit = "row" if owners is None else "person"
         design = self._design(n if self.n_public is None else self.n_public, d, 1 if y.ndim == 1 else y.shape[1], unit)
@@ -147,7 +161,7 @@ class PrivateEstimator(BaseEstimator):
         for name in [name for name in self.__dict__ if name.endswith("_") or name == "_published"]:
             del self.__dict__[name]
 
-    def _noted(self, plan: Plan, X: Any) -> Plan:
+    def _noted(self, plan: Plan, X: Table) -> Plan:
         """The plan with public facts about the rows that certificates should tell."""
         return plan
 
@@ -155,23 +169,24 @@ class PrivateEstimator(BaseEstimator):
         return 1
 
     @property
-    def _dtypes(self) -> Any:
+    def _dtypes(self) -> list[type] | str:
         """The kinds of numbers that are taken as they are."""
         return [np.float64, np.float32]
 
     def _bounds(self) -> Bounds:
-        feature = self.feature_bound
-        if feature is not None and np.ndim(feature) > 0:
-            try:
-                feature = tuple(float(bound) for bound in feature)
-            except (TypeError, ValueError):
-                raise ValueError(f"feature_bound={feature!r} must be a positive number, or one per column") from None
-        return Bounds(feature, self.row_bound, self._target_range())
+        bound = self.feature_bound
+        if bound is None or np.ndim(bound) == 0:
+            return Bounds(cast("float | None", bound), self.row_bound, self._target_range())
+        try:
+            columns = tuple(float(each) for each in cast(Iterable[float], bound))
+        except (TypeError, ValueError):
+            raise ValueError(f"feature_bound={bound!r} must be a positive number, or one per column") from None
+        return Bounds(columns, self.row_bound, self._target_range())
 
     def _target_range(self) -> tuple[float, float] | None:
         return None
 
-    def _checked(self, X: Any, *y: Any, counts: bool = True, **requirements: Any) -> Any:
+    def _checked(self, X: Table, *y: Column, counts: bool = True, **requirements: Any) -> Any:
         """scikit-learn's validation, its messages without the values they would print, and without ``counts`` of rows
         where these are not public."""
         check_structure(X)
@@ -185,7 +200,7 @@ class PrivateEstimator(BaseEstimator):
             message = without_values(str(error))
             raise ValueError(message if counts else without_counts(message)) from None
 
-    def _checked_to_fit(self, X: Any, *y: Any, groups: Any) -> Any:
+    def _checked_to_fit(self, X: Table, *y: Column, groups: Column) -> Any:
         """Rows, and targets if there are any. With ``groups``, or ``n_public``, how many rows there are is private."""
         reject_text(X)
         counts = groups is None and self.n_public is None
@@ -198,7 +213,7 @@ class PrivateEstimator(BaseEstimator):
         by a refusal."""
         return 2 if self.n_public is None else 0
 
-    def _checked_on_workers(self, X: Collection, y: Any) -> tuple[Partitions, Any]:
+    def _checked_on_workers(self, X: Collection, y: Column) -> tuple[Partitions, Any]:
         """The same for rows that stay on Dask workers: their columns and targets here, their cells there."""
         if self._vault() is not CentralVault:
             raise TypeError(f"X is a Dask collection: {type(self).__name__} takes rows in memory; give X.compute()")
@@ -212,7 +227,7 @@ class PrivateEstimator(BaseEstimator):
         with np.printoptions(threshold=6):  # a bound for each column is not for reading
             return super().__repr__(N_CHAR_MAX)  # type: ignore[no-any-return]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -234,7 +249,7 @@ class Found:
         self.estimator._forget()
 
 
-def adopt(estimator: PrivateEstimator, plan: Plan, found: Any, published: Mapping[str, Any]) -> None:
+def adopt(estimator: PrivateEstimator, plan: Plan, found: Finding, published: Published) -> None:
     """Make what an algorithm found under ``plan`` an estimator's fitted attributes."""
     estimator._keep(found, plan)
     estimator._publish(dict(published))

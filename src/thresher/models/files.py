@@ -21,6 +21,9 @@ from thresher.privacy.strict_json import read_record
 
 __all__ = ["load_model", "verify_file"]
 
+Record = dict[str, Any]
+"""A model as its file holds it."""
+
 FRONT_DOORS = (
     "thresher.models.sparse", "thresher.models.dense", "thresher.local.estimators", "thresher.federated.estimators",
 )  # fmt: skip
@@ -31,6 +34,26 @@ def load_model(path: str | Path) -> LinearModel:
     """A model written by ``SparseRegressor.save``, ready to predict, with its certificate.
 
     A certificate that belongs to another model is refused, not warned of: what comes with it has none.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. It is JSON, read strictly; nothing in it is run.
+
+    Returns
+    -------
+    LinearModel
+        Of the class that was saved, fitted: ``predict``, ``summary``, ``certificate_`` are there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor, load_model
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 5))
+    >>> SparseRegressor(1, feature_bound=1.0, target_bound=1.0).fit(X, X[:, 0]).save("model.json")
+    >>> model = load_model("model.json")
+    >>> model.predict(X).shape, model.certificate_.verify().ok
+    ((1000,), True)
     """
     try:
         model = read_record(path)
@@ -70,7 +93,7 @@ def verify_file(path: str | Path) -> tuple[Certificate, Verification]:
     return certificate, replace(check, ok=check.ok and not problems, problems=(*check.problems, *problems))
 
 
-def _read(model: dict[str, Any]) -> LinearModel:
+def _read(model: Record) -> LinearModel:
     _check_params(model["params"], model["n_features"])
     estimator: Any = _kind(model["class"])(**{**model["params"], "epsilon": float(model["params"]["epsilon"])})
     values = np.atleast_2d(np.asarray(model["coefficients"], dtype=np.float64))
@@ -108,18 +131,18 @@ def _kind(name: str) -> type[LinearModel]:
     return KINDS[name]
 
 
-def _problems_of(model: dict[str, Any], certificate: Certificate) -> list[str]:
+def _problems_of(model: Record, certificate: Certificate) -> list[str]:
     """Why the certificate is not that of the model in a file: its numbers, or what is made of them, are others."""
     return [*problems_of_model(model, certificate), *_problems_of_task(model), *_problems_of_schema(model, certificate)]
 
 
-def _problems_of_task(model: dict[str, Any]) -> list[str]:
+def _problems_of_task(model: Record) -> list[str]:
     if issubclass(_kind(model["class"]), ClassifierModel) == bool(model["classes"]):
         return []
     return [f"class {model['class']!r} and its classes are of two models: one predicts numbers, one predicts labels"]
 
 
-def _problems_of_schema(model: dict[str, Any], certificate: Certificate) -> list[str]:
+def _problems_of_schema(model: Record, certificate: Certificate) -> list[str]:
     """By its schema a model reads a table: with another it would take other columns, or other numbers in them."""
     _check_params(model["params"], model["n_features"])
     given = model["params"].get("schema")
@@ -133,7 +156,7 @@ def _problems_of_schema(model: dict[str, Any], certificate: Certificate) -> list
     return []
 
 
-def _check_params(params: dict[str, Any], columns: int) -> None:
+def _check_params(params: Record, columns: int) -> None:
     """A file of a stranger opens no other file, and takes no more room than a model needs."""
     if not isinstance(params.get("schema"), dict | None):
         raise ValueError("its schema is no table but something else, such as the name of a file")

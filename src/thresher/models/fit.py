@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from thresher.algorithms import REGISTRY
 from thresher.algorithms.outlook import noise_over_largest_signal
+from thresher.data.typing import Table
 from thresher.ledger import Ledger, Reservation, reserved, stays_counted
 from thresher.ledger.repeats import note_of_repeats
 from thresher.privacy import logs
@@ -24,15 +25,26 @@ from thresher.privacy.warnings import LargeDelta, NoiseDrowns, PrintedNoise, Pri
 from thresher.vaults.problem import linear_problem
 from thresher.vaults.vault import Vault
 
-__all__ = ["Design", "Fit", "Keeper", "Outcome", "completed"]
+__all__ = ["Design", "Finding", "Fit", "Keeper", "Outcome", "Planner", "Published", "completed"]
+
+Finding = Any
+"""What an algorithm returns: a vector, ranges of columns, a module's weights. Who asked it knows which."""
+
+Published = Mapping[str, Any]
+"""By-products by name, which leave with the model."""
+
+
+Facts = Any
+Asked = Any
+"""The problem and the vault that an algorithm takes: each knows its own kind of both."""
 
 
 class Planner(Protocol):
     """What asks: any algorithm."""
 
-    def plan(self, problem: Any, budget: Budget) -> Plan: ...
+    def plan(self, problem: Facts, budget: Budget) -> Plan: ...
 
-    def run(self, vault: Any) -> Any: ...
+    def run(self, vault: Asked) -> Finding: ...
 
 
 @dataclass(frozen=True)
@@ -55,10 +67,10 @@ class Design:
 class Outcome:
     """What a fit found, and what was said while its vault was open."""
 
-    found: Any
+    found: Finding
     answers: tuple[Answer, ...]
     randomness: str
-    published: Mapping[str, Any] = field(default_factory=dict)
+    published: Published = field(default_factory=dict)
     """By-products that leave with the model."""
     chosen: Plan | None = None
     """Of a search, the plan of the trial that is told of."""
@@ -85,7 +97,7 @@ class Fit:
         _warn_about(plan)
 
     def pay(
-        self, ledger: Ledger | str | Path | None, dataset: str | None, rows: Any = None,
+        self, ledger: Ledger | str | Path | None, dataset: str | None, rows: Table = None,
         begun: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
         """Reserve the plan's cost where there is a ledger; one that was ``begun`` goes on with its reservation."""
@@ -97,13 +109,13 @@ class Fit:
         with stays_counted(self.paid, self.plan):
             yield
 
-    def remember(self, rows: Any) -> tuple[str, ...]:
+    def remember(self, rows: Table) -> tuple[str, ...]:
         """Notes for the certificate, if this process has fitted these rows before; it warns of it once."""
         with self.counted():
             return note_of_repeats(rows, self.plan, counted=self.paid is not None)
 
     def ask(
-        self, open_vault: Callable[[Callable[[], None]], AbstractContextManager[Vault]], run: Callable[[Any], Any]
+        self, open_vault: Callable[[Callable[[], None]], AbstractContextManager[Vault]], run: Callable[[Asked], Finding]
     ) -> Outcome:
         """What ``run`` makes of the answers of a vault, which is opened with what watches it, and then closed."""
         questions = sum(release.times for release in self.plan.releases)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,10 @@ from thresher.data.labels import places_among
 from thresher.data.schema import Schema
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import numeric_target, reject_text
+from thresher.data.typing import Column, Table
 from thresher.data.whole_files import write_whole
+from thresher.models.estimator import Parts
+from thresher.models.fit import Planner, Published
 from thresher.models.tables import TabularModel
 from thresher.privacy import logs
 from thresher.privacy.arrays import Floats
@@ -35,18 +38,24 @@ from thresher.vaults.losses import LOGISTIC, SQUARED, Loss, is_own
 from thresher.vaults.penalties import NO_PENALTY, Penalty
 from thresher.vaults.problem import LinearProblem, linear_problem
 
-__all__ = ["KINDS", "ClassifierModel", "LinearModel", "RegressorModel", "Target"]
+__all__ = ["KINDS", "ClassifierModel", "LinearModel", "Predictions", "RegressorModel", "Target"]
 
 Target = float | tuple[float, float] | None
+
+Predictions = Any
+"""An array of NumPy for rows in memory, of Dask for rows that are not."""
 
 WITH_UNCERTAINTY = ("pursuit",)
 
 
-def _lazy_for_dask(method: Callable[[Any, Any], NDArray[Any]]) -> Callable[[Any, Any], Any]:
+Model = TypeVar("Model", bound="LinearModel")
+
+
+def _lazy_for_dask(method: Callable[[Model, Table], Predictions]) -> Callable[[Model, Table], Predictions]:
     """A method of rows that answers a Dask collection with a Dask array, computed when it is asked for."""
 
     @functools.wraps(method)
-    def answer(self: Any, X: Any) -> Any:
+    def answer(self: Model, X: Table) -> Predictions:
         return lazily(getattr(self, method.__name__), X) if is_dask(X) else method(self, X)
 
     return answer
@@ -68,7 +77,7 @@ class LinearModel(TabularModel):
     uncertainty_: Uncertainty | None = None
     """Standard errors and stability of the selected coefficients, where the algorithm that ran has a formula."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if any("__init__" in vars(kind) for kind in cls.__mro__[:-1]):  # not what only others inherit from
             KINDS[cls.__name__] = cls
@@ -96,8 +105,20 @@ class LinearModel(TabularModel):
     def _loss_of(self, outputs: int) -> Loss:
         return self._loss.for_outputs(outputs)
 
-    def _algorithm(self, outputs: int) -> Any:
+    def _algorithm(self, outputs: int) -> Planner:
         return resolve(self.algorithm, outputs)
+
+    def fit(self, X: Table, y: Column = None, *, groups: Column = None) -> Self:
+        """Fit on rows and targets, as the front doors say."""
+        raise NotImplementedError
+
+    def predict(self, X: Table) -> Predictions:
+        """What the model says of each row: an array, of Dask for a Dask collection."""
+        raise NotImplementedError
+
+    def score(self, X: Table, y: Column, sample_weight: Column = None) -> float:
+        """How well it predicts rows that need no protection."""
+        raise NotImplementedError
 
     def save(self, path: str | Path) -> None:
         """Write the model and its certificate as plain JSON; they replace what is there when all is on the disk."""
@@ -167,7 +188,7 @@ class LinearModel(TabularModel):
             f"those of {' and '.join(map(repr, WITH_UNCERTAINTY))} do"
         )
 
-    def _publish(self, published: dict[str, Any]) -> None:
+    def _publish(self, published: Published) -> None:
         """Of standard errors, those of the support."""
         found = published.get("uncertainty")
         if found is not None:
@@ -189,14 +210,14 @@ class LinearModel(TabularModel):
         self.intercept_: Any = intercepts
         self.support_ = np.flatnonzero(coefficients.any(axis=0))
 
-    def _released(self) -> dict[str, Any]:
+    def _released(self) -> Parts:
         names, classes = (getattr(self, name, None) for name in ("feature_names_in_", "classes_"))
         return linear_parts(self._coefficients(), self.intercept_, names, classes)
 
     def _coefficients(self) -> Floats:
         return np.atleast_2d(self.coef_)
 
-    def _validate(self, X: Any, y: Any, unsupported: dict[str, Any], groups: Any) -> tuple[Any, Any]:
+    def _validate(self, X: Table, y: Column, unsupported: dict[str, object], groups: Column) -> tuple[Any, Any]:
         if unsupported:
             name = next(iter(unsupported))
             raise TypeError(
@@ -205,12 +226,12 @@ class LinearModel(TabularModel):
             )
         return self._checked_to_fit(X, y, groups=groups)  # type: ignore[no-any-return]
 
-    def _margins(self, X: Any) -> Floats:
+    def _margins(self, X: Table) -> Floats:
         check_is_fitted(self, "certificate_")
         margins: Floats = self._linear(X) + np.ravel(self.intercept_)
         return margins if margins.shape[1] > 1 else margins[:, 0]
 
-    def _linear(self, X: Any) -> Floats:
+    def _linear(self, X: Table) -> Floats:
         if self.schema is not None:
             return self._margins_of_table(X, self._coefficients())
         reject_text(X)
@@ -225,7 +246,7 @@ class RegressorModel(RegressorMixin, LinearModel):
     _task = "regression"
 
     @discreet
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **unsupported: Any) -> Self:
+    def fit(self, X: Table, y: Column = None, *, groups: Column = None, **unsupported: object) -> Self:
         """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars, Dask) and the targets ``y``.
 
         ``groups`` holds the id of each row's person, a number or text. Then all rows of a person are protected together
@@ -239,12 +260,12 @@ class RegressorModel(RegressorMixin, LinearModel):
 
     @discreet
     @_lazy_for_dask
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Table) -> Floats:
         """The target's prediction for each row."""
         return self._loss_of(1).inverse_link(self._margins(X))
 
     @discreet
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: Column, sample_weight: Column = None) -> float:
         """R^2 of the predictions. Not private: for rows that need no protection."""
         from sklearn.metrics import r2_score  # takes long to import
 
@@ -278,7 +299,7 @@ class ClassifierModel(ClassifierMixin, LinearModel):
     _labels: NDArray[Any] | None = None
 
     @discreet
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **unsupported: Any) -> Self:
+    def fit(self, X: Table, y: Column = None, *, groups: Column = None, **unsupported: object) -> Self:
         """Fit on the rows of ``X`` and the labels ``y``; ``groups`` holds the id of each row's person, if some have
         several rows. With ``schema``, ``X`` is a table, a frame or the path of a file, that holds labels and people,
         too."""
@@ -303,7 +324,7 @@ class ClassifierModel(ClassifierMixin, LinearModel):
         if self._labels is not None:
             self.classes_ = self._labels
 
-    def _classes_in(self, y: Any) -> tuple[NDArray[Any], Floats, tuple[str, ...]]:
+    def _classes_in(self, y: Column) -> tuple[NDArray[Any], Floats, tuple[str, ...]]:
         """The classes, which row belongs to which, and what must be assumed where the data named them."""
         assumptions: tuple[str, ...] = ()
         declared = self._classes_declared()
@@ -330,13 +351,13 @@ class ClassifierModel(ClassifierMixin, LinearModel):
 
     @discreet
     @_lazy_for_dask
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Table) -> Floats:
         """The log-odds of ``classes_[1]``, or a score for each of more than two classes."""
         return self._margins(X)
 
     @discreet
     @_lazy_for_dask
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Table) -> Floats:
         """The chance of each of ``classes_`` for each row."""
         margins = self._margins(X)
         chances = self._loss_of(1 if margins.ndim == 1 else margins.shape[1]).inverse_link(margins)
@@ -344,7 +365,7 @@ class ClassifierModel(ClassifierMixin, LinearModel):
 
     @discreet
     @_lazy_for_dask
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Table) -> NDArray[Any]:
         """The likeliest class of each row."""
         margins = self._margins(X)
         at = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
@@ -352,7 +373,7 @@ class ClassifierModel(ClassifierMixin, LinearModel):
         return labels
 
     @discreet
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Table, y: Column, sample_weight: Column = None) -> float:
         """The share of rows whose class is predicted. Not private: for rows that need no protection."""
         from sklearn.metrics import accuracy_score  # takes long to import
 

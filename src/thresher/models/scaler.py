@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from thresher.data.concealment import discreet
 from thresher.data.tables import reject_text
-from thresher.models.estimator import PrivateEstimator, design_of
+from thresher.data.typing import Column, Table
+from thresher.models.estimator import Parts, PrivateEstimator, design_of
+from thresher.models.options import CentralOptions
 from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
@@ -87,7 +90,8 @@ class ColumnRanges:
         return middle, float(below[max(at - 1, 0)]), vault.column_quantile(j, q_high, above, ends)
 
 
-class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
+@dataclass(eq=False, repr=False)
+class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, CentralOptions, PrivateEstimator):
     """Clip, centre and scale every column into [-1, 1] with differentially private quantiles.
 
     The numbers learnt are private and public knowledge afterwards, so the next step of a pipeline takes
@@ -132,44 +136,27 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     certificate_, plan_, algorithm_
         What it cost, what was planned, and what ran. ``plan_.settings["rank_error"]`` is the number of rows by which
         the rank of one end of one column is off at most, with probability 0.95.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import PrivateScaler
+    >>> X = np.random.default_rng(0).normal(100, 10, (5000, 3))
+    >>> scaler = PrivateScaler(epsilon=1.0, delta=1e-6, feature_bound=10_000.0, random_state=0).fit(X)
+    >>> float(np.abs(scaler.transform(X)).max())
+    1.0
     """
 
-    row_bound = None  # columns are bounded one by one
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        feature_bound: Any = None,
-        quantiles: tuple[float, float] | None = None,
-        centre: bool = True,
-        adjacency: str = "replace-one",
-        n_public: int | None = None,
-        hardened: bool = True,
-        ledger: Any = None,
-        dataset: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.feature_bound = feature_bound
-        self.quantiles = quantiles
-        self.centre = centre
-        self.adjacency = adjacency
-        self.n_public = n_public
-        self.hardened = hardened
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    delta: float | None = None
+    quantiles: tuple[float, float] | None = field(default=None, kw_only=True)
+    centre: bool = field(default=True, kw_only=True)
 
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> LinearProblem:
         return LinearProblem(n_samples, n_features, self._bounds(), sparsity=n_features, loss=SQUARED, intercept=False)
 
     @discreet
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
+    def fit(self, X: Table, y: Column = None, *, groups: Column = None) -> Self:
         """Learn the ranges of the columns of ``X`` (NumPy, SciPy sparse, pandas, polars); ``y`` is ignored.
 
         ``groups`` holds the id of each row's person, if some have several rows.
@@ -193,7 +180,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         return self._fit(X, np.zeros(X.shape[0]), (), owners)
 
     @discreet
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Any:
         """The columns of ``X`` in [-1, 1], whatever values it holds."""
         X = self._taken(X)
         with np.errstate(over="ignore"):  # infinity is clipped like everything else
@@ -203,7 +190,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
             return np.clip((X - self.centre_) / self.scale_, -1.0, 1.0)
 
     @discreet
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: Table) -> Any:
         """Back to the raw units; what was clipped stays clipped."""
         X = self._taken(X)
         if sparse.issparse(X):
@@ -211,7 +198,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
             return X
         return X * self.scale_ + self.centre_
 
-    def _taken(self, X: Any) -> Any:
+    def _taken(self, X: Table) -> Any:
         check_is_fitted(self, "certificate_")
         reject_text(X)
         fewest = min(1, self._fewest)  # in a pipeline these are the rows of the fit, whose number may be private
@@ -219,7 +206,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         self._refuse_to_densify(X)
         return without_duplicates(X, np.float64).tocsr() if sparse.issparse(X) else X
 
-    def _refuse_to_densify(self, X: Any) -> None:
+    def _refuse_to_densify(self, X: Table) -> None:
         if sparse.issparse(X) and self.centre:
             raise ValueError("centre=True would make sparse input dense; use centre=False, or give a dense X")
 
@@ -232,7 +219,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         self.centre_: Floats = bounds * np.where(flat, middle, centre)
         self.scale_: Floats = bounds * np.where(flat, 1.0, scale)
 
-    def _released(self) -> dict[str, Any]:
+    def _released(self) -> Parts:
         names = getattr(self, "feature_names_in_", None)
         return {"centre": self.centre_, "scale": self.scale_, "columns": None if names is None else list(names)}
 
@@ -261,7 +248,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     def _target_range(self) -> tuple[float, float]:
         return (-1.0, 1.0)  # of the zeros that stand in for a target
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self.centre
         return tags

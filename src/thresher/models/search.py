@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Self
 
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,10 +18,13 @@ from thresher.data.concealment import compared, discreet
 from thresher.data.dask.collections import at_work
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import numeric_target
-from thresher.models.candidates import candidates_of
+from thresher.data.typing import Column, Table
+from thresher.models.candidates import Params, candidates_of
 from thresher.models.dense import DenseClassifier, DenseRegressor
-from thresher.models.estimator import PrivateEstimator
-from thresher.models.linear import ClassifierModel
+from thresher.models.estimator import Parts, PrivateEstimator
+from thresher.models.fit import Published
+from thresher.models.linear import ClassifierModel, LinearModel, Predictions
+from thresher.models.options import AdjacencyName, FitOptions
 from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.models.trials import Search, default_trials, named
 from thresher.privacy.plan import Plan
@@ -29,10 +34,14 @@ from thresher.vaults.scoring import CLASSES, NUMBERS, Scoring
 
 __all__ = ["PrivateSearchCV"]
 
+ParamSpace = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""Which values each parameter may take; a list of such mappings is searched one after the other."""
+
 KINDS = (SparseRegressor, SparseClassifier, DenseRegressor, DenseClassifier)
 
 
-class PrivateSearchCV(PrivateEstimator):
+@dataclass(eq=False, repr=False)
+class PrivateSearchCV(FitOptions, PrivateEstimator):
     """Search for hyper-parameters and fit with the best, all within one privacy budget.
 
     A secret, random number of times (``trials`` on average) a candidate is drawn, fitted privately on most of the rows
@@ -84,39 +93,32 @@ class PrivateSearchCV(PrivateEstimator):
         What the search cost, what was planned, and "private-search".
     classes_, n_features_in_, feature_names_in_
         As of ``best_estimator_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import PrivateSearchCV, SparseRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (10_000, 20))
+    >>> y = X[:, 0] - X[:, 1] + rng.normal(0, 0.1, 10_000)
+    >>> model = SparseRegressor(feature_bound=1.0, target_bound=3.0)
+    >>> search = PrivateSearchCV(model, {"sparsity": [2, 10]}, epsilon=2.0, delta=1e-6, random_state=0).fit(X, y)
+    >>> sorted(search.best_params_), search.certificate_.epsilon <= 2.0
+    (['sparsity'], True)
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Any,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        trials: float | None = None,
-        n_iter: int = 10,
-        validation: float = 0.2,
-        scoring: str | None = None,
-        ledger: Any = None,
-        dataset: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.epsilon = epsilon
-        self.delta = delta
-        self.trials = trials
-        self.n_iter = n_iter
-        self.validation = validation
-        self.scoring = scoring
-        self.ledger = ledger
-        self.dataset = dataset
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: LinearModel
+    param_distributions: ParamSpace
+    trials: float | None = field(default=None, kw_only=True)
+    n_iter: int = field(default=10, kw_only=True)
+    validation: float = field(default=0.2, kw_only=True)
+    scoring: str | None = field(default=None, kw_only=True)
+    best_estimator_: LinearModel = field(init=False)
+    best_params_: Params = field(init=False)
+    best_score_: float = field(init=False)
 
     @discreet
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Table, y: Column, *, groups: Column = None) -> Self:
         """Search on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars) and the targets or labels ``y``.
 
         ``groups`` holds the id of each row's person, if some have several rows; then people are the unit of privacy.
@@ -134,20 +136,20 @@ class PrivateSearchCV(PrivateEstimator):
 
     # -- after the search -------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Table) -> Predictions:
         """What the best model predicts for each row."""
-        return self._best().predict(X)  # type: ignore[no-any-return]
+        return self._best().predict(X)
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        return self._best().predict_proba(X)  # type: ignore[no-any-return]
+    def predict_proba(self, X: Table) -> Predictions:
+        return self._best().predict_proba(X)
 
     @available_if(lambda self: hasattr(self.estimator, "decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> NDArray[Any]:
-        return self._best().decision_function(X)  # type: ignore[no-any-return]
+    def decision_function(self, X: Table) -> Predictions:
+        return self._best().decision_function(X)
 
     @discreet
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Table, y: Column) -> float:
         """By ``scoring`` if it is given, else accuracy or R^2. Not private: for rows that need no protection."""
         from sklearn.metrics import get_scorer  # takes long to import
 
@@ -163,23 +165,23 @@ class PrivateSearchCV(PrivateEstimator):
     def classes_(self) -> NDArray[Any]:
         return self._best().classes_  # type: ignore[no-any-return]
 
-    def _best(self) -> Any:
+    def _best(self) -> LinearModel:
         check_is_fitted(self, "certificate_")
         return self.best_estimator_
 
     # -- what PrivateEstimator asks for ------------------------------------------------------------------------------
 
     @property
-    def adjacency(self) -> Any:
+    def adjacency(self) -> AdjacencyName:  # type: ignore[override]
         return self.estimator.adjacency
 
     @property
     def n_public(self) -> int | None:  # type: ignore[override]
-        return self.estimator.n_public  # type: ignore[no-any-return]
+        return self.estimator.n_public
 
     @property
     def hardened(self) -> bool:  # type: ignore[override]
-        return self.estimator.hardened  # type: ignore[no-any-return]
+        return self.estimator.hardened
 
     def _vault(self) -> Any:
         return Trials
@@ -199,7 +201,7 @@ class PrivateSearchCV(PrivateEstimator):
     def _keep(self, theta: Any, plan: Plan) -> None:
         """Everything is published by the run."""
 
-    def _publish(self, published: dict[str, Any]) -> None:
+    def _publish(self, published: Published) -> None:
         """The best model knows its columns and classes before the certificate is made."""
         best = published["best_estimator"]
         best.n_features_in_ = self.n_features_in_
@@ -209,8 +211,8 @@ class PrivateSearchCV(PrivateEstimator):
             best.classes_ = self._labels
         super()._publish(published)
 
-    def _released(self) -> dict[str, Any]:
-        return self.best_estimator_._released()  # type: ignore[no-any-return]
+    def _released(self) -> Parts:
+        return self.best_estimator_._released()
 
     def _search(self, outputs: int) -> Search:
         model = self._model()
@@ -253,7 +255,7 @@ class PrivateSearchCV(PrivateEstimator):
     def _classifies(self) -> bool:
         return isinstance(self.estimator, ClassifierModel)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags, of = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type = of.estimator_type
         tags.classifier_tags, tags.regressor_tags = deepcopy(of.classifier_tags), deepcopy(of.regressor_tags)

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from thresher.algorithms.uncertainty import Uncertainty
 from thresher.data.schema import Encoding, Schema
+from thresher.data.typing import Column, Table
 from thresher.models.estimator import PrivateEstimator
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
@@ -56,7 +57,7 @@ class TabularModel(PrivateEstimator):
             if getattr(self, name, None) is not None:
                 raise ValueError(f"{name}={getattr(self, name)!r}: the schema declares it; leave it out")
 
-    def _table(self, data: Any, y: Any, groups: Any) -> tuple[Any, Any, Any]:
+    def _table(self, data: Table, y: Column, groups: Column) -> tuple[Any, Any, Any]:
         """Rows, targets and people of a table."""
         if self.schema is None:
             return data, y, groups
@@ -94,7 +95,7 @@ class TabularModel(PrivateEstimator):
         spread = self._encoding().spread[support]
         return replace(found, noise=found.noise / spread, sampling=found.sampling / spread)
 
-    def _margins_of_table(self, data: Any, coefficients: Floats) -> Floats:
+    def _margins_of_table(self, data: Table, coefficients: Floats) -> Floats:
         """The linear part of each row, in original units."""
         parts = [piece @ coefficients.T for piece in self.schema_.features_of(data, verbose=self.verbose)]
         dense = [part.toarray() if sparse.issparse(part) else part for part in parts]
@@ -124,7 +125,7 @@ class TabularModel(PrivateEstimator):
         row = encoding.row_norm if self.row_bound is None else min(self.row_bound, encoding.row_norm)
         return Bounds(feature, row, self._target_range())
 
-    def _noted(self, plan: Plan, X: Any) -> Plan:
+    def _noted(self, plan: Plan, X: Table) -> Plan:
         if self.schema is None:
             return super()._noted(plan, X)
         return replace(plan, notes=(*plan.notes, *self.schema_.notes))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from sklearn.base import clone
 
-from thresher.models.candidates import told
+from thresher.models.candidates import Params, told
 from thresher.models.estimator import adopt, design_of
 from thresher.models.linear import LinearModel
 from thresher.privacy.accounting import zcdp_rho
@@ -36,7 +36,7 @@ class Search:
     """
 
     models: tuple[LinearModel, ...]
-    params: tuple[dict[str, Any], ...]
+    params: tuple[Params, ...]
     trials: float
     validation: float
     scoring: Scoring
@@ -102,9 +102,7 @@ class Search:
             for model, params in zip(self.models, self.params, strict=True)
         ]
 
-    def _candidate(
-        self, model: Any, params: dict[str, Any], problem: LinearProblem, rows: int, budget: Budget
-    ) -> Candidate:
+    def _candidate(self, model: Any, params: Params, problem: LinearProblem, rows: int, budget: Budget) -> Candidate:
         model = clone(model).set_params(epsilon=budget.epsilon, delta=budget.delta)
         with named(params):
             design = design_of(model, rows, problem.d, problem.outputs, problem.unit)
@@ -120,7 +118,7 @@ def default_trials(candidates: int) -> float:
 
 
 @contextmanager
-def named(params: dict[str, Any]) -> Iterator[None]:
+def named(params: Params) -> Iterator[None]:
     """Says which candidate cannot be planned. Nothing has been spent, and no row read."""
     try:
         yield
