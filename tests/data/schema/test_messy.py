@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from schema.messy import SCHEMA, write_messy
+from messy_table import SCHEMA, write_messy
 from thresher import Certificate, Schema
 from thresher.cli.app import app
 
