@@ -19,8 +19,7 @@ NEEDED = {  # packages of extras
     "neural": ["torch", "opacus"],
 }
 PINNED = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines()}
-ASKED_FOR = {"coverage"}  # by numba, which does without if it is not there
-PACKAGES = {*sys.stdlib_module_names, *packages_distributions(), *PINNED, *ASKED_FOR}
+PACKAGES = {*sys.stdlib_module_names, *packages_distributions(), *PINNED}
 
 
 @pytest.mark.parametrize("name", [path.stem for path in SCRIPTS])
