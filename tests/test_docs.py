@@ -18,7 +18,7 @@ from thresher.data.schema import Column, Schema
 from thresher.federated.task import Task
 from thresher_papers.datasets import REAL_SETS
 
-PAGES = {str(path.relative_toDOCS.with_suffix("")): path for path in sorted(DOCS.rglob("*.md"))}
+PAGES = {str(path.relative_to(DOCS).with_suffix("")): path for path in sorted(DOCS.rglob("*.md"))}
 HAVE_THEIR_OWN_TEST = {"auditing", "dask", "data", "dense", "federated", "ledger", "local", "people", "planning",
                        "reports", "torch", "tuning", "tutorial", "uncertainty"}  # fmt: skip
 SHOWN = [(name, line) for name, path in PAGES.items() for line in commands(path.read_text())]
