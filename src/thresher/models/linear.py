@@ -153,8 +153,9 @@ class LinearModel(TabularModel):
 
         check_is_fitted(self, "certificate_")
         check_writable(Path(path), "path")
-        facts = self.certificate_
-        problem = self._problem(facts.n_samples, facts.n_features, len(self._coefficients()))
+        facts, outputs = self.certificate_, len(self._coefficients())
+        curated = facts.trust["model"] not in ("local", "labels")
+        problem = self._problem(facts.n_samples, facts.n_features, outputs) if curated else None
         write_whole(path, model_page(self, problem))
 
     def summary(self, level: float = 0.9) -> Summary:

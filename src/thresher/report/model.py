@@ -20,8 +20,8 @@ MOST_DRAWN = 40  # coefficients of a chart, and rows of a table that is not fold
 MOST_CHARTS = 6  # classes; the others have their tables
 
 
-def model_page(model: Any, problem: LinearProblem) -> str:
-    """The whole page of any linear model that was fitted to ``problem`` and carries a certificate."""
+def model_page(model: Any, problem: LinearProblem | None) -> str:
+    """The whole page of any linear model that carries a certificate, and was fitted to ``problem`` if by a curator."""
     certificate: Certificate = model.certificate_
     sections = {
         "Coefficients": _coefficients(model),

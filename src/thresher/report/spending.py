@@ -143,11 +143,11 @@ def budget_parts(certificate: Certificate) -> list[str]:
 # -- what another budget would give ---------------------------------------------------------------------------------
 
 
-def outlook_parts(model: Any, problem: LinearProblem) -> list[str]:
+def outlook_parts(model: Any, problem: LinearProblem | None) -> list[str]:
     certificate = model.certificate_
     if certificate.epsilon is None:
         return [page.paragraph("Without a guarantee there is no noise that epsilon would explain.")]
-    if certificate.trust["model"] in ("local", "labels"):
+    if problem is None:
         return [page.paragraph("Not predicted where people randomise their own records; `model.plan` shows the noise.")]
     budget = Budget(certificate.epsilon, certificate.delta, certificate.adjacency)
     epsilons = [budget.epsilon * factor for factor in FACTORS]
