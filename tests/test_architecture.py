@@ -149,6 +149,7 @@ PUBLIC_DRAWS = {"algorithms.public_rows"}  # rows of nobody
 NOISELESS = [
     "privacy",
     "data.schema",
+    "data.reading",
     "data.tables",
     "vaults.clipping",
     "vaults.losses",

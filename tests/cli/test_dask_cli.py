@@ -19,8 +19,8 @@ pytest.importorskip("pyarrow")
 import pandas
 
 from thresher.cli.app import app
-from thresher.data import folders
-from thresher.data.tables import read_table
+from thresher.data.reading import svmlight
+from thresher.data.reading.table import read_table
 
 BOUNDS = ["--feature-bound", "1", "--target-bound", "0,8", "--sparsity", "2", "--epsilon", "8"]
 NAMES = [f"gene {j}" for j in range(8)]
@@ -116,7 +116,7 @@ def test_every_row_is_read_once_wherever_a_file_is_cut(tmp_path, monkeypatch):
     (tmp_path / "one.svm").write_text(TEXT)
     X, y = load_svmlight_file(str(tmp_path / "one.svm"))
     for piece in range(1, len(TEXT) + 1):
-        monkeypatch.setattr(folders, "PIECE", piece)
+        monkeypatch.setattr(svmlight, "PIECE", piece)
         table = read_table(tmp_path, None)
         np.testing.assert_array_equal(table.y, y)
         np.testing.assert_array_equal(table.X.compute(scheduler="sync").toarray(), X.toarray())

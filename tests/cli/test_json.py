@@ -13,7 +13,7 @@ from click import Group
 from typer.testing import CliRunner
 
 from thresher.cli.app import app, whole_program
-from thresher.cli.display import out, silent
+from thresher.cli.display import out, quiet_output
 
 TASK = """
 task = "regression"
@@ -149,6 +149,6 @@ def test_a_party_is_not_asked_questions_on_standard_output(here, monkeypatch):
 
 
 def test_silence_ends_with_an_error():
-    with pytest.raises(RuntimeError), silent(True):
+    with pytest.raises(RuntimeError), quiet_output(True):
         raise RuntimeError
     assert not out.quiet

@@ -29,8 +29,7 @@ from distributed import Client, LocalCluster
 
 from thresher import LocalSparseRegressor, SparseClassifier, SparseRegressor
 from thresher.algorithms import REGISTRY
-from thresher.data.dask.clients import client_at_hand
-from thresher.data.dask.collections import lazily
+from thresher.data.dask import dask_client, map_rows
 from waiting import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
@@ -187,7 +186,7 @@ def test_predictions_are_dask_arrays_that_nobody_has_computed(rows, client):
     np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-12)
     asked = []
     da.map_blocks(asked.append, parts(X), meta=np.empty((0, 0)))
-    lazily(lambda block: asked.append(block) or np.zeros(len(block)), parts(X))
+    map_rows(lambda block: asked.append(block) or np.zeros(len(block)), parts(X))
     assert len(asked) == 1  # one row of zeros, to see what an answer looks like
 
 
@@ -337,7 +336,7 @@ def listening():
 def test_an_embedded_client_is_seen_by_nobody_and_leaves_nothing(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = listening()
-    with client_at_hand() as client:
+    with dask_client() as client:
         assert listening() - before <= {"127.0.0.1"}
         (folder,) = tmp_path.iterdir()
         assert folder.stat().st_mode & 0o077 == 0

@@ -7,7 +7,7 @@ import pandas
 import polars
 import pytest
 
-from thresher.data.people import numbered
+from thresher.data.people import person_of_each_row
 
 IDS = {
     "list of text": ["b", "a", "b", "c"],
@@ -27,13 +27,13 @@ IDS = {
 
 @pytest.mark.parametrize("groups", IDS.values(), ids=IDS)
 def test_people_are_numbered_in_the_order_in_which_they_appear(groups):
-    owners = numbered(groups, 4)
+    owners = person_of_each_row(groups, 4)
     assert owners.tolist() == [0, 1, 0, 2]
     assert owners.dtype == np.intp
 
 
 def test_numbers_that_are_equal_are_one_person_and_text_is_not():
-    assert numbered([1, 1.0, True, "1"], 4).tolist() == [0, 0, 0, 1]
+    assert person_of_each_row([1, 1.0, True, "1"], 4).tolist() == [0, 0, 0, 1]
 
 
 WRONG = {
@@ -52,21 +52,21 @@ WRONG = {
 def test_a_missing_id_is_refused(groups):
     """Two rows without an id would pass for two people, each with half of the protection."""
     with pytest.raises(ValueError, match="an id is missing, or is neither a number nor text"):
-        numbered(groups, 3)
+        person_of_each_row(groups, 3)
 
 
 @pytest.mark.parametrize("groups", [[1, 2], [1, 2, 3, 4], [[1, 2, 3]], 5, "abc"])
 def test_one_id_per_row_is_asked_for_and_no_number_of_rows_is_told(groups):
     with pytest.raises(ValueError, match="one id for each row") as refused:
-        numbered(groups, 3)
+        person_of_each_row(groups, 3)
     assert not any(letter.isdigit() for letter in str(refused.value))
 
 
 def test_ids_that_floats_cannot_tell_apart_are_refused():
     with pytest.raises(ValueError, match="lose digits"):
-        numbered([2.0**60, 2.0**60 + 1, 1.0], 3)
+        person_of_each_row([2.0**60, 2.0**60 + 1, 1.0], 3)
 
 
 def test_one_person_alone_is_refused():
     with pytest.raises(ValueError, match="a single id"):
-        numbered(["a", "a", "a"], 3)
+        person_of_each_row(["a", "a", "a"], 3)

@@ -15,7 +15,7 @@ from typer.main import get_command
 import thresher
 from thresher import Ledger, SparseClassifier, SparseRegressor, load_model
 from thresher.cli.app import app
-from thresher.data.terminal_text import Cleaned, displayable
+from thresher.report.words import DisplayableStream, displayable
 
 HOSTILE = "\x1b]0;title\x07\x9b31m\u202e[/b][link=x]:bomb:\r\nThe certificate holds.\x00\u2066\ud800"
 BOUNDS = ["--target", "stay", "--sparsity", "1", "--feature-bound", "1", "--target-bound", "0,1"]
@@ -308,7 +308,7 @@ def test_predictions_on_a_terminal_are_cleaned_and_in_a_pipe_they_are_not():
             return len(text)
 
     shown = Lines()
-    Cleaned(shown).write("1,\x1b[31m\r\n")
+    DisplayableStream(shown).write("1,\x1b[31m\r\n")
     assert shown == ["1,\\x1b[31m\r\n"]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thresher.data.people import numbered
-from thresher.data.tables import read_table
+from thresher.data.people import person_of_each_row
+from thresher.data.reading.table import read_table
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_whose_a_row_is_depends_on_its_own_id_alone(tmp_path, last):
     ids = ["7", "7.0", "07", " 8", "9007199254740993", "9007199254740995", last]
     rows = "\n".join(f"{at},1,{person}" for at, person in enumerate(ids))
     (tmp_path / "t.csv").write_text(f"a,y,who\n{rows}\n")
-    owners = numbered(read_table(tmp_path / "t.csv", "y", person="who").people, len(ids))
+    owners = person_of_each_row(read_table(tmp_path / "t.csv", "y", person="who").people, len(ids))
     assert owners.tolist() == [0, 0, 0, 1, 2, 3, 4]
 
 

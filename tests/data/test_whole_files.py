@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from thresher import Ledger, SparseClassifier, SparseRegressor
 from thresher.cli.app import app
-from thresher.data.whole_files import whole_file, write_whole
+from thresher.data.atomic_files import atomic_file, write_atomically
 
 BOUNDS = ["--target", "stay", "--epsilon", "50", "--sparsity", "2", "--feature-bound", "1", "--target-bound", "0,1"]
 
@@ -59,7 +59,7 @@ def test_a_full_disk_leaves_the_old_file(model, tmp_path, write):
 
 def test_what_fails_half_way_leaves_no_file(tmp_path):
     def stopped():
-        with whole_file(tmp_path / "new") as file:
+        with atomic_file(tmp_path / "new") as file:
             file.write("half of it")
             raise KeyboardInterrupt
 
@@ -73,7 +73,7 @@ def test_whoever_may_read_a_file_stays_and_links_are_followed(tmp_path):
     path.write_text("old")
     path.chmod(0o600)
     link.symlink_to(path)
-    write_whole(link, "new")
+    write_atomically(link, "new")
     assert link.is_symlink()
     assert path.read_text() == "new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -104,7 +104,7 @@ def test_a_device_is_written_to(model):
 def test_nothing_is_overwritten_or_paid_unless_forced(table, monkeypatch, arguments, option):
     for door in (SparseRegressor, SparseClassifier):
         monkeypatch.setattr(door, "fit", None)  # whoever calls it is paying
-    monkeypatch.setattr("thresher.cli.commands.schema.estimate", None)
+    monkeypatch.setattr("thresher.estimates.draft.estimate", None)
     for name in ("there", "there.svg", "paid.certificate.json"):
         (table / name).write_text("mine")
     before = sorted(os.listdir(table))

@@ -59,7 +59,7 @@ def test_the_fits_take_the_budget_and_not_more_however_many_columns_each_is_aske
         cost = sum((plan.cost for plan in plans), Cost())
         assert 0.95 * epsilon < cost.epsilon(delta)[0] <= epsilon
         assert math.fsum(plan.budget.delta for plan in plans) == pytest.approx(delta)
-        most = steps.most(budget, n, columns).cost
+        most = steps.largest_plan(budget, n, columns).cost
         assert all(a <= b * (1 + 1e-9) for a, b in zip(cost.rdp, most.rdp, strict=True))
         assert cost.lost <= most.lost * (1 + 1e-9)
     quieter = cost + steps.kinds.plan(n, 3).cost

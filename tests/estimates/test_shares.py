@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from thresher.estimates.shares import ColumnShares, MeanFlags, flags_of
+from thresher.estimates.columns import ColumnShares, MeanFlags, flags_of
 from thresher.privacy.budget import Budget
 from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault

@@ -98,7 +98,7 @@ def test_rows_on_dask_workers_are_the_same_rows():
     distributed = pytest.importorskip("distributed")
     from dask import array
 
-    from thresher.data.dask.collections import Collection
+    from thresher.data.dask import Collection
 
     X = np.round(table(4), 1)
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:

@@ -708,7 +708,7 @@ PACKAGE = Path(thresher.__file__).parent
 # audit/one_run.py canaries; audit/attacks.py chooses which rows of an attacker's pool are members;
 # those of federated/ make keys
 MAY_DRAW = {
-    "vaults/randomness.py", "data/laws.py", "data/whole_files.py", "algorithms/public_rows.py",
+    "vaults/randomness.py", "data/laws.py", "data/atomic_files.py", "algorithms/public_rows.py",
     "audit/adversarial_rows.py", "audit/attacks.py", "audit/one_run.py",
     "planning/law.py", "planning/simulate.py", "ledger/chain.py", "ledger/repeats.py",
     "federated/masks.py", "federated/secret_shares.py", "federated/additive.py", "federated/seals.py",

@@ -6,22 +6,24 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from thresher.audit.joint_witness import Consortium
-from thresher.audit.script import Said
-from thresher.privacy.arrays import Floats
+from thresher.audit.transcript import RecordedAnswer
+from thresher.privacy.arrays import Floats, Matrix
 from thresher.privacy.plan import Meter, Plan
 from thresher.vaults import CentralVault
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["opener"]
 
+Script = Iterable[RecordedAnswer]
 
-def opener(witness: Any, X: Any, y: Floats, plan: Plan, noise: NoiseSource) -> Callable[[Iterable[Said] | None], Any]:
+
+def opener(witness: Any, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource) -> Callable[[Script | None], Any]:
     """A function that opens a witness of these rows, given the script or None: each with a meter of its own."""
     if not issubclass(witness, CentralVault | Consortium):
         return lambda script: witness(X, y, plan, noise, script=script)
     never_asked = witness(X, y, plan, noise)
 
-    def reopen(script: Iterable[Said] | None) -> Any:
+    def reopen(script: Script | None) -> Any:
         fresh = _copy_of(never_asked)
         fresh._script = None if script is None else iter(script)
         return fresh

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from thresher.algorithms.protocol import Algorithm
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.data.tables import numeric_target, reject_text
 from thresher.federated.aggregation import Aggregation, ReferenceAggregation
 from thresher.federated.parties import DataSets
@@ -179,7 +179,7 @@ def _named(party: str) -> Any:
 
 
 class _FederatedRegressor(_FederatedModel, RegressorModel):
-    @discreet
+    @without_causes
     def fit(self, data_sets: Any) -> Self:  # type: ignore[override]
         """Fit on a list of pairs (X, y), one for each party: NumPy, SciPy sparse, pandas or polars."""
         rows, targets = self._blocks(data_sets)
@@ -187,7 +187,7 @@ class _FederatedRegressor(_FederatedModel, RegressorModel):
 
 
 class _FederatedClassifier(_FederatedModel, ClassifierModel):
-    @discreet
+    @without_causes
     def fit(self, data_sets: Any) -> Self:  # type: ignore[override]
         """Fit on a list of pairs (X, y), one for each party; ``y`` holds labels."""
         rows, targets = self._blocks(data_sets)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from thresher.data.whole_files import sync_folder
+from thresher.data.atomic_files import sync_folder
 from thresher.federated.seals import Seals, write_whole
 from thresher.privacy.arrays import Integers
 from thresher.privacy.plan import Plan

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from thresher.data.concealment import discreet
-from thresher.data.tables import labels, read_table
+from thresher.data.concealment import without_causes
+from thresher.data.labels import label_array
+from thresher.data.reading.table import read_table
 from thresher.federated.aborted import Aborted
 from thresher.federated.estimators import algorithm_of, checked_party
 from thresher.federated.journal import Journal, price
@@ -26,7 +27,7 @@ from thresher.vaults.randomness import NoiseSource
 __all__ = ["run_party"]
 
 
-@discreet
+@without_causes
 def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], Seat], verbose: int = 0) -> Any:
     """The fitted model, once every party has said the same; ``seat`` sits down with the others.
 
@@ -54,7 +55,7 @@ def run_party(task: Task, me: str, data: Path, folder: Path, seat: Callable[[], 
     if not isinstance(task.features, int):
         model.feature_names_in_ = np.array(task.features, dtype=object)
     if task.task == "classification":
-        model.classes_ = np.unique(labels(task.settings["classes"]))
+        model.classes_ = np.unique(label_array(task.settings["classes"]))
     model.certificate_ = fit.complete(Found(model, plan), outcome)
     return model
 
@@ -81,5 +82,5 @@ def _rows(task: Task, model: Any, data: Path, most: int) -> tuple[Any, Any]:
     if table.X.shape[0] > most:
         raise ValueError(f"DATA={data.name!r} has more rows than the {most} this party declared; declare more")
     if task.task == "classification":
-        model.set_params(classes=labels(task.settings["classes"]))
+        model.set_params(classes=label_array(task.settings["classes"]))
     return checked_party(model, table.X, table.y)

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from thresher.data.whole_files import sync_folder
+from thresher.data.atomic_files import sync_folder
 
 __all__ = ["Seals"]
 

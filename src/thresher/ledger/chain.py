@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from pathlib import Path
 
-from thresher.data.whole_files import sync_folder
+from thresher.data.atomic_files import sync_folder
 from thresher.ledger.errors import LedgerError, LedgerUnreachableError
 
 __all__ = ["START", "Key"]

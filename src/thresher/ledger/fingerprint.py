@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.data.dask.collections import Partitions, Sealed
+from thresher.data.dask import Partitions, Sealed
 from thresher.data.sparse_structure import check_structure
 from thresher.ledger.chain import Key
 

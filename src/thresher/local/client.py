@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from thresher.data.concealment import discreet
-from thresher.data.whole_files import sync_folder
+from thresher.data.atomic_files import sync_folder
+from thresher.data.concealment import without_causes
 from thresher.local.task import Question, Task
 from thresher.local.wire import Report, encode, format_of, fresh_id
 from thresher.privacy.arrays import Floats
@@ -50,7 +50,7 @@ class Client:
         is then one report at most, even if the device fails in between. One file for each survey, or one for all.
     """
 
-    @discreet
+    @without_causes
     def __init__(
         self,
         task: Task,

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from thresher.algorithms import REGISTRY
-from thresher.algorithms.outlook import noise_over_largest_signal
+from thresher.algorithms.signal_to_noise import noise_over_largest_signal
 from thresher.data.typing import Table
 from thresher.ledger import Ledger, Reservation, reserved, stays_counted
 from thresher.ledger.repeats import note_of_repeats

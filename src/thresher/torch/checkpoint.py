@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from thresher.data.whole_files import sync_folder
+from thresher.data.atomic_files import sync_folder
 from thresher.privacy.plan import Answer, Plan
 
 __all__ = ["Checkpoint", "Standing", "facts_of"]

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from torch import nn
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.ledger import Ledger, Reservation, ledger_at, without_password
 from thresher.models.fit import Design, Fit, Outcome
 from thresher.privacy import logs
@@ -85,7 +85,7 @@ class PrivateTrainer:
         problem: Any = ModuleProblem(n, flat(trainable(self.module)))  # what algorithms ask of a Problem, it has
         return Design(problem, with_neural_defaults(self.optimizer, n, self.budget), self.budget)
 
-    @discreet
+    @without_causes
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on ``X`` and ``y`` (tensors or arrays), or on a map-style Dataset of pairs (input, target)."""
         return self._fit(examples_of(X, y))

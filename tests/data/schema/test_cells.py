@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from thresher.data.reading.csv import PLAIN, Dialect
+from thresher.data.reading.source import source_of
 from thresher.data.schema import Column
 from thresher.data.schema.cells import GAP, OTHER, codes_of, ids_of, numbers_of, several_codes_of, texts_of
-from thresher.data.schema.dialect import PLAIN, Dialect
-from thresher.data.schema.sources import source_of
 
 NAN = float("nan")
 

@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 from thresher import Schema, SparseRegressor
-from thresher.data.schema.dialect import Dialect
-from thresher.data.schema.draft import FEWEST, draft
-from thresher.data.schema.looks import named_id
-from thresher.data.schema.writing import outwards, quoted, rounded
+from thresher.data.reading.csv import Dialect
+from thresher.data.schema.draft import FEWEST, draft, is_id_name
+from thresher.data.schema.writing import round_outwards, round_within, toml_string
 
 
 def frame(n=1000, seed=0):
@@ -171,14 +170,14 @@ def test_many_columns_that_are_alike_are_declared_together():
      (0, (0, 10), 0), (-0.034, (-0.1, 1), -0.03), (1e-9, (0, 1e-6), 1e-9), (7.0, (0, 5), 5)],
 )  # fmt: skip
 def test_what_is_typical_is_rounded_to_a_hundredth_of_the_range_or_finer(value, bounds, typical):
-    assert rounded(value, bounds) == pytest.approx(typical)
+    assert round_within(value, bounds) == pytest.approx(typical)
 
 
 def test_columns_that_are_named_like_ids():
     ids = ["id", "patient_id", "Kunde Nr.", "patient_nbr", "CustomerID", "userId", "account number", "case no"]
-    assert [name for name in ids if not named_id(name)] == []
+    assert [name for name in ids if not is_id_name(name)] == []
     assert [
-        name for name in ["paid", "Madrid", "number of visits", "inr", "casino", "PID controller"] if named_id(name)
+        name for name in ["paid", "Madrid", "number of visits", "inr", "casino", "PID controller"] if is_id_name(name)
     ] == []
 
 
@@ -203,11 +202,11 @@ def test_other_ways_to_write_dates_are_recognised(form):
      (1e-4, 2e-4, (1e-4, 2e-4))],
 )  # fmt: skip
 def test_ranges_are_rounded_outwards(low, high, wanted):
-    found = outwards(low, high)
+    found = round_outwards(low, high)
     assert found[0] <= low <= high <= found[1] * (1 + 1e-12)
     assert found == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("text", ['a "b"', "back\\slash", "line\nend", "tab\t", "\x01", "ü", "é'", ""])
 def test_texts_are_quoted_as_toml_wants_them(text):
-    assert tomllib.loads(f"x = {quoted(text)}")["x"] == text
+    assert tomllib.loads(f"x = {toml_string(text)}")["x"] == text

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 from thresher.cli.app import app
 from thresher.report.charts import Chart, Series
-from thresher_papers import command
 from thresher_papers.experiments import NAMES, find_experiments, reproduce
 from thresher_papers.experiments.errata import ERRATA
 from thresher_papers.experiments.experiment import Experiment, Grid, Note, Verdict
@@ -127,7 +126,7 @@ def test_the_command_lists_runs_and_refuses(tmp_path, monkeypatch):
     listed = CliRunner().invoke(app, ["reproduce", "list"])
     assert listed.exit_code == 0
     assert "x5" in listed.stdout
-    monkeypatch.setattr(command, "find_experiments", lambda names: [experiment()])
+    monkeypatch.setattr("thresher_papers.experiments.find_experiments", lambda names: [experiment()])
     ran = CliRunner().invoke(app, ["reproduce", "x0", "--quick", "--jobs", "1", "--out", str(tmp_path / "new")])
     assert ran.exit_code == 0, ran.output
     assert "does not hold: the largest is 0" in ran.stdout

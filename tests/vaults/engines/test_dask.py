@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 
 from thresher import SparseRegressor
 from thresher.algorithms import DPIGHT
-from thresher.data.dask.collections import Collection, Partitions, Sealed, applied
+from thresher.data.dask import Collection, Partitions, Sealed, apply_to_rows
 from thresher.privacy.bounds import Bounds
 from thresher.vaults import CentralVault
 from thresher.vaults.clipping import clip_rows
@@ -67,7 +67,7 @@ def small_pieces(monkeypatch):
 def on_workers(rows, form, constant, client):
     X = da.from_array(rows, chunks=CHUNKS).rechunk({1: -1}).map_blocks(form, meta=np.empty((0, 0)))
     parts = Collection(X, client).partitions([np.float64])
-    return engine_for(applied(clip_rows, parts, BOUNDS), constant)
+    return engine_for(apply_to_rows(clip_rows, parts, BOUNDS), constant)
 
 
 def same(found, expected):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thresher.cli.display import out, plan_record, show_certificate, show_coefficients, show_json, show_plans
 from thresher.cli.errors import check_outputs, complain
 from thresher.cli.options import AsJson, Force
-from thresher.federated.aborted import Aborted, Ended
-from thresher.federated.task import Task
+
+if TYPE_CHECKING:
+    from thresher.federated.mpyc import TLS
+    from thresher.federated.task import Task
 
 __all__ = ["federate"]
 
@@ -29,6 +30,9 @@ TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task: a TOML
 @federate.command()
 def plan(task: TaskFile, as_json: AsJson = False) -> None:
     """Show what TASK would release and cost, and the hash that every party must accept. Touches no data."""
+    from thresher.cli.display import show_json
+    from thresher.federated.task import Task
+
     known = Task.read(task)
     if as_json:
         show_json(_record(known))
@@ -62,10 +66,13 @@ def run(
     Example: thresher federate run task.toml north.csv --me north --folder north-run --accept 3f9c... --certificate
     north.pem --key north.key --authority authority.pem
     """
+    from thresher.cli.display import out, show_certificate, show_coefficients
+    from thresher.federated.aborted import Aborted, Ended
     from thresher.federated.mpyc import MPyCParty
     from thresher.federated.run import run_party
     from thresher.federated.seats import check_seats
     from thresher.federated.session import longest_message
+    from thresher.federated.task import Task
 
     check_outputs(force, inputs=(task, data, certificate, key, authority), out=out_path)
     known = Task.read(task)
@@ -107,7 +114,9 @@ def certificates(
     For trials, and for parties that trust whoever runs this: it sees every private key. Otherwise let each party make
     its own key and have it signed; the certificate must carry the party's name as a DNS name.
     """
+    from thresher.cli.display import out, show_json
     from thresher.federated.certificates import write_certificates
+    from thresher.federated.task import Task
 
     members = Task.read(task).members
     if (folder / "authority.pem").exists():
@@ -121,6 +130,8 @@ def certificates(
 
 
 def _show(task: Task) -> None:
+    from thresher.cli.display import out, show_plans
+
     show_plans([task.plan])
     bounds = {name: value for name, value in task.plan.problem.enforced.items() if value is not None}
     out.print(f"bounds: {', '.join(f'{name} {value}' for name, value in bounds.items())}")
@@ -130,8 +141,10 @@ def _show(task: Task) -> None:
     out.print(f"hash of task and plan: {task.hash}")
 
 
-def _record(task: Task) -> dict[str, Any]:
+def _record(task: Task) -> dict[str, object]:
     """What is shown, for JSON."""
+    from thresher.cli.display import plan_record
+
     parties = [{"name": each.name, "address": list(each.address), "rows": each.rows} for each in task.members]
     return {**plan_record(task.plan), "bounds": task.plan.problem.enforced, "parties": parties, "hash": task.hash}
 
@@ -147,7 +160,7 @@ def _accepted(task: Task, accept: str | None, ask: bool) -> None:
         raise ValueError(f"--accept={accept!r} is not the hash of this task and plan, {task.hash}; compare both")
 
 
-def _tls(certificate: Path | None, key: Path | None, authority: Path | None) -> Any:
+def _tls(certificate: Path | None, key: Path | None, authority: Path | None) -> TLS | None:
     from thresher.federated.mpyc import TLS
 
     files = {"--certificate": certificate, "--key": key, "--authority": authority}
