@@ -13,8 +13,10 @@ import pytest
 
 import thresher
 
-ROOMS = ("accounting", "algorithms", "audit", "data.schema", "estimates.counts", "estimates.draft", "federated", "ledger",
-         "local", "planning")  # fmt: skip
+ROOMS = (
+    "accounting", "algorithms", "audit", "data.schema", "estimates.counts", "estimates.draft", "federated", "ledger",
+    "local", "planning",
+)  # fmt: skip
 OPTIONAL = ("torch",) if find_spec("torch") and find_spec("opacus") else ()
 SHOWN = {
     f"{module.__name__}.{name}": thing
