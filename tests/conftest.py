@@ -30,6 +30,15 @@ def repeatable_noise(config, name):
     return patch("secrets.randbits", Random(name).getrandbits)  # noqa: S311
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that tests/slow.txt names are slow; tools/slow_tests.py writes it."""
+    listed = Path(__file__).parent / "slow.txt"
+    slow = set(listed.read_text().splitlines()) if listed.exists() else set()
+    for item in items:
+        if item.nodeid.partition("[")[0] in slow:
+            item.add_marker("slow")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef, request):
     with repeatable_noise(request.config, f"{request.node.nodeid} {fixturedef.argname} {request.param_index}"):

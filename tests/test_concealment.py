@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from provoking import told_by
+from planted_values import told_by
 from thresher import (
     DenseClassifier,
     DenseRegressor,

@@ -18,7 +18,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 import thresher
-from provoking import (
+from planted_values import (
     BAD_PEOPLE,
     BAD_ROWS,
     BAD_TARGETS,

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from certified import FITS, S, classes, fitted, numbers, rows
+from certified_models import FITS, S, classes, fitted, numbers, rows
 from thresher import Ledger, SparseClassifier, SparseRegressor, load_model
 from thresher.cli.app import app
 from thresher.privacy.certificate import Certificate, combine

@@ -6,7 +6,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from schema.messy import SCHEMA, write_messy
+from messy_table import SCHEMA, write_messy
 from thresher.cli.app import app
 
 

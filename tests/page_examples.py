@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from thresher.cli.app import app, whole_program
 
-ROOT = Path(__file__).parent.parent
 EXTRAS = {"dask": "distributed", "flower": "flwr", "mpc": "mpyc", "parquet": "pyarrow", "postgres": "psycopg",
           "report": "matplotlib", "torch": "opacus"}  # fmt: skip
 

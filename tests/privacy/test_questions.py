@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from certified import fitted
+from certified_models import fitted
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.certificate import Certificate

@@ -28,6 +28,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 import thresher
+from repository import TESTS
 from thresher.vaults import randomness
 from thresher.vaults.kernels.normal import upper_tail
 from thresher.vaults.randomness import POISSON_TO, NoiseSource, _skellam_log_ratio
@@ -576,7 +577,7 @@ def test_the_zero_key_gives_the_well_known_first_block(monkeypatch):
 @pytest.mark.parametrize("fresh", [False, True], ids=["repeatable", "fresh"])
 def test_noise_of_tests_is_the_same_in_every_run_unless_asked_otherwise(tmp_path, fresh):
     """A fixture and a test write what they draw without a random_state; two runs each."""
-    (tmp_path / "conftest.py").write_bytes((Path(__file__).parent / "conftest.py").read_bytes())
+    (tmp_path / "conftest.py").write_bytes((TESTS / "conftest.py").read_bytes())
     (tmp_path / "test_draw.py").write_text(DRAWING_TEST)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(["--fresh-noise"] if fresh else [])]
     for _ in range(2):

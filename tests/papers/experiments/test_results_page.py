@@ -1,13 +1,12 @@
 """The results page of the documentation is what its measurements say, to the letter."""
 
-from pathlib import Path
-
+from repository import DOCS
 from thresher.report.charts import Chart
 from thresher_papers.experiments.experiment import Verdict
 from thresher_papers.experiments.reproduce import outcomes_in
 from thresher_papers.page import markdown
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
+RESULTS = DOCS / "results"
 SYNTHETIC = {"x1", "x2", "x5", "x6"}
 
 

@@ -8,11 +8,11 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
+from repository import EXAMPLES
 from thresher import load_model
 from thresher.cli.app import app
 from thresher_papers.datasets import MissingDataError, load, write_table
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WORTH = {"adult": ("income", ">50K", 0.85), "diabetes130": ("readmitted", "yes", 0.6)}
 
 

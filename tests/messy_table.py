@@ -52,7 +52,7 @@ unit = "days"
 HEADER = "patient,name,age,income,blood pressure,admitted,diagnosis,stay\n"
 
 
-def write_messy(path, rows=1_000_000, seed=0):
+def write_messy(path, rows, seed=0):
     """Write ``rows`` rows; about 1 % are torn, and every column has cells that are not what they should be."""
     rng = np.random.default_rng(seed)
     age, pressure = rng.integers(0, 100, rows), rng.normal(130, 20, rows).round(1)

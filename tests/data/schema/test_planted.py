@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from schema.messy import PLANTED, SCHEMA, write_messy
+from messy_table import PLANTED, SCHEMA, write_messy
 from thresher import SparseRegressor
 from thresher.cli.app import app
 

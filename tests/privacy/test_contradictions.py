@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from certified import FITS, PEOPLE, N, classes, fitted, numbers
+from certified_models import FITS, PEOPLE, N, classes, fitted, numbers
 from thresher import DenseClassifier, DenseRegressor, SparseClassifier, SparseRegressor
 from thresher.algorithms import DENSE, DPIGHT, REGISTRY, RRPSGD
 from thresher.privacy.certificate import Certificate, combine
