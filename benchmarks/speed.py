@@ -29,14 +29,13 @@ from sets import classes, e2006_like, numbers, rcv1_like, words
 from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import DPIGHT, IGHT, FrankWolfe, Peeling, Pursuit
 from thresher.algorithms.frank_wolfe import steps as frank_wolfe_steps
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault, kernels
-from thresher.vaults.frank_wolfe import Walk
 from thresher.vaults.losses import LOGISTIC, loss_named
-from thresher.vaults.polytopes import L1Ball
+from thresher.vaults.polytopes import L1Ball, Walk
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 

@@ -13,7 +13,7 @@ from certified import FITS, PEOPLE, N, classes, fitted, numbers
 from thresher import DenseClassifier, DenseRegressor, SparseClassifier, SparseRegressor
 from thresher.algorithms import DENSE, DPIGHT, REGISTRY, RRPSGD
 from thresher.privacy.certificate import Certificate, combine
-from thresher.privacy.trust import trust_in
+from thresher.privacy.trust import trust_words
 
 
 def record_of(name):
@@ -123,9 +123,9 @@ EDITS = {
     "a curator as the local model": ("dp-ight", (("trust", "model"), "local")),
     "labels as whole records": (
         "local, laplace labels",
-        (("trust",), trust_in("local", "row")),
+        (("trust",), trust_words("local", "row")),
     ),
-    "parties as a curator": ("federated dp-ight", (("trust",), trust_in("central", "row"))),
+    "parties as a curator": ("federated dp-ight", (("trust",), trust_words("central", "row"))),
     "neighbours that count half": ("dp-ight", (("adjacency",), "add-remove")),
     "neighbours that count twice": ("dp-ight, add-remove", (("adjacency",), "replace-one")),
     "neighbours unheard of": ("scaler", (("adjacency",), "next-door")),

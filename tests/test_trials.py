@@ -19,7 +19,7 @@ from thresher.privacy.releases import (
     ZCDPFilter,
     release_from_dict,
 )
-from thresher.privacy.releases.trials import best_of_trials
+from thresher.privacy.releases.composed import best_of_trials
 from thresher.privacy.subsampling import Poisson, poisson_deltas, poisson_epsilon
 from thresher.vaults.losses import SQUARED
 from thresher.vaults.problem import LinearProblem

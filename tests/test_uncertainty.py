@@ -12,9 +12,15 @@ from typer.testing import CliRunner
 
 from thresher import LocalSparseRegressor, SparseClassifier, SparseRegressor
 from thresher.algorithms import REGISTRY, Pursuit
-from thresher.algorithms.precision import Move, _Margins, errors_of_classes, errors_of_numbers
-from thresher.algorithms.stability import Competition, keeping_chance
-from thresher.algorithms.uncertainty import Uncertainty
+from thresher.algorithms.uncertainty import (
+    Competition,
+    Move,
+    Uncertainty,
+    _Margins,
+    errors_of_classes,
+    errors_of_numbers,
+    keeping_chance,
+)
 from thresher.cli.app import app
 from thresher.models.files import load_model
 from thresher_papers.datasets import dpsl_kt_law

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresher.algorithms.curvature import GramCurvature, MomentCurvature
+from thresher.algorithms.pursuit import GramCurvature, MomentCurvature
 
 
 def test_moments_are_those_of_the_columns_and_the_intercept_comes_first():

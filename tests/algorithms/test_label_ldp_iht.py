@@ -10,7 +10,7 @@ from scipy import sparse
 
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LabelLasso, LabelLDPIHT
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.accounting import gaussian_epsilon, gaussian_mu
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget

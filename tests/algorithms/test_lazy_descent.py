@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit
 
 from thresher.algorithms.defaults import gradient_clip
-from thresher.algorithms.hard_threshold import noise_floor
 from thresher.algorithms.lazy_descent import NOISE_MARGIN, _Walk, descend_lazily
+from thresher.algorithms.projections import noise_floor
 from thresher.privacy.bounds import Bounds
 from thresher.vaults.losses import loss_named
 from thresher.vaults.problem import LinearProblem

@@ -9,8 +9,8 @@ import pytest
 
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT
-from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.algorithms.ldp_iht import default_rounds, report_error
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.releases import ExactRelease, HypercubeReport, SphereReport

@@ -11,7 +11,7 @@ from thresher.algorithms.objective_perturbation import default_ridge
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault
-from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.central.minimisers import curvature_ratio
 from thresher.vaults.losses import LOGISTIC, SQUARED
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource

@@ -227,7 +227,7 @@ def test_closing_the_vault_closes_its_views():
         with pytest.raises(RuntimeError, match="closed"):
             view.moments(np.arange(D), release)
         assert view._targets.size == 0
-        assert not view._memory
+        assert not view._cache
     with pytest.raises(RuntimeError, match="closed"):
         vault.one_against_rest(0, part)
     assert len(vault.answers) == 1

@@ -8,8 +8,14 @@ import pytest
 
 from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import Peeling, Pursuit
-from thresher.algorithms.curvature import GramCurvature, MomentCurvature
-from thresher.algorithms.pursuit import LEVELS, default_stages, quantile_rho, worth_a_gram
+from thresher.algorithms.pursuit import (
+    LEVELS,
+    GramCurvature,
+    MomentCurvature,
+    default_stages,
+    quantile_rho,
+    worth_a_gram,
+)
 from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget

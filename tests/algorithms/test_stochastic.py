@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from thresher import DenseClassifier
 from thresher.algorithms import DENSE, DPGD, DPLSSGD, DPSGD, DPSRM, LSSGD, RRPSGD, SGD, STORM, DPAdam, DPLSAdam
-from thresher.algorithms.smoothing import smoothed
+from thresher.algorithms.dp_lssgd import smooth
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.releases import GaussianGradient, SampledGradient, SampledMomentum
@@ -87,7 +87,7 @@ def test_dp_sgd_is_momentum_on_noisy_gradients(kind, momentum):
     answers, thetas, vault = trace(kind(momentum=momentum))
     velocity = np.zeros(D + 1)
     for t, answer in enumerate(answers):
-        velocity = momentum * velocity + (1 - momentum) * (smoothed(answer, 1.0) if kind is DPLSSGD else answer)
+        velocity = momentum * velocity + (1 - momentum) * (smooth(answer, 1.0) if kind is DPLSSGD else answer)
         np.testing.assert_allclose(thetas[t + 1], thetas[t] - vault.plan.settings["step"] * velocity, rtol=1e-12)
 
 
@@ -106,7 +106,7 @@ def test_dp_adam_is_adam_on_noisy_gradients(kind):
     answers, thetas, vault = trace(kind())
     mean, square = np.zeros(D + 1), np.zeros(D + 1)
     for t, answer in enumerate(answers, 1):
-        answer = smoothed(answer, 1.0) if kind is DPLSAdam else answer
+        answer = smooth(answer, 1.0) if kind is DPLSAdam else answer
         mean, square = 0.9 * mean + 0.1 * answer, 0.99 * square + 0.01 * answer**2
         move = mean / (1 - 0.9**t) / np.sqrt(square / (1 - 0.99**t))
         np.testing.assert_allclose(thetas[t], thetas[t - 1] - vault.plan.settings["step"] * move, rtol=1e-12)

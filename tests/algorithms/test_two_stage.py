@@ -14,7 +14,7 @@ from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.releases import GumbelSelection, GumbelVotes, PerturbedMinimiser
 from thresher.vaults import CentralVault
-from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.central.minimisers import curvature_ratio
 from thresher.vaults.losses import LOGISTIC, SQUARED
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource

@@ -95,8 +95,8 @@ def test_quiet_answers_lie_seven_tenths_as_far_from_the_truth(name):
     for kind, answers in ((NoiseSource, plain), (QuietNoise, quiet)):
         with vault_of(Witness, name, noise=kind(5)) as vault:
             QUESTIONS[name].probe.run(vault)
-        answers.append(vault.said[0].answer)
-        exact.append(vault.said[0].value)
+        answers.append(vault.transcript[0].answer)
+        exact.append(vault.transcript[0].value)
     np.testing.assert_array_equal(exact[0], exact[1])
     np.testing.assert_allclose(quiet[0] - exact[0], 0.7 * (plain[0] - exact[0]), rtol=1e-9)
 
@@ -107,7 +107,7 @@ def test_quiet_answers_lie_seven_tenths_as_far_from_the_truth(name):
 def exact_value(kind, name, rows):
     with vault_of(witness_of(kind), name, rows=rows) as vault:
         QUESTIONS[name].probe.run(vault)
-    return vault.said[0].value, vault.answers[0].sensitivity
+    return vault.transcript[0].value, vault.answers[0].sensitivity
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -156,7 +156,7 @@ def test_free_signs_are_those_of_the_exact_values_and_sizes_are_noisy(name):
     for seed in range(20):
         with vault_of(witness_of(FreeSign), name, noise=NoiseSource(seed)) as vault:
             QUESTIONS[name].probe.run(vault)
-        said = vault.said[0]
+        said = vault.transcript[0]
         assert np.all(said.value != 0)
         np.testing.assert_array_equal(np.sign(said.answer), np.sign(said.value))
         sizes.add(float(np.abs(said.answer).ravel()[0]))
@@ -190,7 +190,7 @@ def share_of_best(kind, scores, count=1500):
     question = QUESTIONS["selection"]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5))
     with kind(*question.pair.first, plan, NoiseSource(7)) as vault:
-        picks = [vault._top(scores, 1, "gumbel", 1.0, 2.0, 0.0)[0] for _ in range(count)]
+        picks = [vault._pick_noisy(scores, 1, "gumbel", 1.0, 2.0, 0.0)[0] for _ in range(count)]
     return sum(bool(scores[pick[0]] == scores.max()) for pick in picks)
 
 
@@ -223,7 +223,7 @@ def test_broken_copies_answer_numbers_or_choices_they_do_not_break_as_the_sound_
 
 def batches_of(kind, name, count=8):
     with vault_of(kind, name) as vault:
-        return [tuple(np.sort(vault._drawn(QUESTIONS[name].probe.release))) for _ in range(count)]
+        return [tuple(np.sort(vault._draw_batch(QUESTIONS[name].probe.release))) for _ in range(count)]
 
 
 def test_a_whole_batch_holds_every_row_and_a_reused_one_never_changes():
@@ -267,7 +267,9 @@ def test_the_wrong_sign_hides_the_worst_candidate_far_too_well():
     """
     scores = np.append(-1.0, np.zeros(20))
     with vault_of(WrongSign, "step-length") as broken, vault_of(CentralVault, "step-length") as sound:
-        picks = [[int(v._top(scores, 1, "gumbel", 1.0, 1.0, 0.0)[0][0]) for _ in range(600)] for v in (broken, sound)]
+        picks = [
+            [int(v._pick_noisy(scores, 1, "gumbel", 1.0, 1.0, 0.0)[0][0]) for _ in range(600)] for v in (broken, sound)
+        ]
     assert 0 not in picks[0]
     assert 0 in picks[1]
     assert len(set(picks[0])) == 20  # the others share: each is missed with chance e^-30

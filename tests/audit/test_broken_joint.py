@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.audit.broken_joint import (
+from thresher.audit.broken import (
     AskedTwice,
     BarePart,
     KnownCoins,
@@ -34,7 +34,7 @@ def heard(kind, name="joint-gradient", *, seed=0, rows="second", script=None):
 
 def off(kind, seed):
     """The noise alone, as whoever knows the parts sees it."""
-    (said,) = heard(kind, seed=seed).said
+    (said,) = heard(kind, seed=seed).transcript
     return said.answer - said.value
 
 
@@ -57,7 +57,7 @@ def test_quiet_coins_have_seven_tenths_of_the_spread(kind, share):
 def test_unclipped_parts_move_by_far_more_than_is_paid_for(name):
     reach = QUESTIONS[name].probe.release.shift
     for kind, least, most in ((Consortium, 0.9, 1.0), (UnclippedParties, 5, np.inf)):
-        one, other = (heard(kind, name, rows=rows).said[0].value for rows in ("first", "second"))
+        one, other = (heard(kind, name, rows=rows).transcript[0].value for rows in ("first", "second"))
         assert least * reach < np.linalg.norm(one - other) <= most * reach
 
 
@@ -67,7 +67,7 @@ def test_without_dithers_the_rest_is_the_exact_sum():
     assert rests[NoDither] == {0}
     assert len(rests[Consortium]) > 10
     live = heard(NoDither)
-    other = heard(NoDither, rows="first", script=live.said)
+    other = heard(NoDither, rows="first", script=live.transcript)
     assert live.log_likelihood > -100
     assert other.log_likelihood == IMPOSSIBLE
 
@@ -81,24 +81,24 @@ def test_noise_without_dithers_has_the_spread_of_the_coins():
 
 def test_a_bare_part_stands_beside_the_sound_answer():
     sound, bare = heard(Consortium), heard(BarePart)
-    noisy, shown = bare.said[0].answer
-    np.testing.assert_array_equal(noisy, sound.said[0].answer)
-    assert set(shown) == {sound.said[0].value[0]}  # the other parties' rows are zero
+    noisy, shown = bare.transcript[0].answer
+    np.testing.assert_array_equal(noisy, sound.transcript[0].answer)
+    assert set(shown) == {sound.transcript[0].value[0]}  # the other parties' rows are zero
     assert bare.log_likelihood == sound.log_likelihood
-    assert heard(BarePart, rows="first", script=bare.said).log_likelihood == IMPOSSIBLE
+    assert heard(BarePart, rows="first", script=bare.transcript).log_likelihood == IMPOSSIBLE
 
 
 def test_who_is_asked_twice_adds_noise_twice():
     twice = heard(AskedTwice)
-    one, other = twice.said[0].answer
-    np.testing.assert_array_equal(one, heard(Consortium).said[0].answer)
+    one, other = twice.transcript[0].answer
+    np.testing.assert_array_equal(one, heard(Consortium).transcript[0].answer)
     assert not np.any(one == other)
     assert len(twice.answers) == 1  # is all that is on record
 
 
 def test_known_coins_and_the_others_are_the_whole_noise():
     """As of quiet coins: with the known coins all of the noise, without them half of it."""
-    answers = [heard(KnownCoins, seed=seed).said[0] for seed in range(300)]
+    answers = [heard(KnownCoins, seed=seed).transcript[0] for seed in range(300)]
     whole = np.concatenate([said.answer[0] - said.value for said in answers])
     left = np.concatenate([said.answer[0] - said.answer[1] - said.value for said in answers])
     error = stats.norm.isf(0.5e-5) / np.sqrt(2 * whole.size)

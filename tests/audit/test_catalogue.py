@@ -12,7 +12,7 @@ from thresher.algorithms import DENSE, LOCAL, REGISTRY
 from thresher.algorithms.label_noise import NOISES
 from thresher.audit import audit
 from thresher.audit.catalogue import audit_cases, catalogue, find_cases, membership_examples, verdict
-from thresher.audit.fitted_cases import OfPeople, Searched
+from thresher.audit.fitted_cases import FitOfPeople, SearchFit
 from thresher.audit.game import Suspect, suspect_of
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import Witness, log_chance_of_first
@@ -230,7 +230,7 @@ def test_the_printed_noise_of_frank_wolfe_costs_more_than_it_claims_but_not_more
     assert delta(13.4) > case.claim.delta > delta(13.5)
     heard = Witness(*case.pair.second, plan, NoiseSource(0))
     case.target.run(heard)
-    scale = np.array([said.scale for said in heard.said])
+    scale = np.array([said.scale for said in heard.transcript])
     np.testing.assert_allclose(scale, heard.answers[0].sensitivity * release.multiplier)
     result = audit(case.target, case.pair, claimed=case.claim, runs=500, random_state=0)
     assert not result.violated
@@ -244,7 +244,7 @@ def test_the_printed_noise_of_frank_wolfe_costs_more_than_it_claims_but_not_more
 def test_every_broken_copy_is_caught(case):
     """The runs of the catalogue. With fresh seeds the bounds of the nine that are hardest to catch lay 3.5 of their
     standard deviations or more above the claim (10 seeds or more each)."""
-    assert isinstance(case.target, (Suspect, OfPeople, Searched))
+    assert isinstance(case.target, (Suspect, FitOfPeople, SearchFit))
     result = audit(case.target, case.pair, claimed=case.claim, runs=case.runs, random_state=3)
     assert result.violated
 

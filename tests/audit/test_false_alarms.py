@@ -295,8 +295,8 @@ def test_one_run_beyond_its_claim_is_flagged():
 class Mute(CentralVault):
     """Answers every number with noise around zero, whatever its rows are."""
 
-    def _added(self, value, noise, sensitivity, multiplier, error=0.0):
-        return super()._added(np.zeros_like(value), noise, sensitivity, multiplier, error)
+    def _add_noise(self, value, noise, sensitivity, multiplier, error=0.0):
+        return super()._add_noise(np.zeros_like(value), noise, sensitivity, multiplier, error)
 
 
 def test_noise_alone_is_flagged_no_more_often_than_stated_even_at_a_tiny_claim():

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from thresher.algorithms import DPGD, DPIGHT
 from thresher.audit import Suspect, one_run, pairs
-from thresher.audit.catalogue import Jointly
+from thresher.audit.catalogue import JointAlgorithm
 from thresher.audit.game import _hear_run
 from thresher.audit.joint_witness import Consortium, JointWitness, blocks_of, log_chances, sizes_of
 from thresher.audit.local_witness import IMPOSSIBLE
@@ -76,14 +76,14 @@ def test_what_is_opened_lies_about_the_central_gradient(of):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-1, 1, (21, 4)), rng.uniform(-1, 1, 21)
     problem = LinearProblem(21, 4, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=4, loss=SQUARED, intercept=False)
-    plan = Jointly("test", DPGD(passes=400)).plan(problem, Budget(40.0, 0.1))
+    plan = JointAlgorithm("test", DPGD(passes=400)).plan(problem, Budget(40.0, 0.1))
     (release,) = plan.releases
     with JointWitness(of(X), y, plan, NoiseSource(0)) as vault:
         answers = np.array([vault.gradient(np.zeros(4), release, 100.0) for _ in range(400)])
     error = vault.answers[0].scale / math.sqrt(400)
     assert np.max(np.abs(answers.mean(axis=0) + X.T @ y / 21)) < stats.norm.isf(1e-6 / 2) * error
     grid = vault.answers[0].scale / release.law.sd
-    np.testing.assert_allclose(vault.said[0].value * grid, -X.T @ y / 21, atol=2 * grid)  # three roundings
+    np.testing.assert_allclose(vault.transcript[0].value * grid, -X.T @ y / 21, atol=2 * grid)  # three roundings
 
 
 def test_every_joint_trust_is_heard_by_the_reference():
@@ -95,14 +95,14 @@ def test_every_joint_trust_is_heard_by_the_reference():
 
 def test_a_neighbour_with_one_row_less_has_a_party_without_rows():
     pair = pairs.mirrored_row(n=21, adjacency="add-remove")
-    suspect = Jointly("test", DPIGHT(iterations=2))
+    suspect = JointAlgorithm("test", DPIGHT(iterations=2))
     plan = suspect.plan(pair.problem, Budget(2.0, 1e-3, Adjacency.ADD_REMOVE))
     with JointWitness(*pair.second, plan, NoiseSource(0)) as live:
         suspect.run(live)
-    with JointWitness(*pair.first, plan, NoiseSource(0), live.said) as other:
+    with JointWitness(*pair.first, plan, NoiseSource(0), live.transcript) as other:
         suspect.run(other)
-    np.testing.assert_array_equal(other.said[0].value, np.zeros(4))
-    assert np.all(live.said[0].value != 0)
+    np.testing.assert_array_equal(other.transcript[0].value, np.zeros(4))
+    assert np.all(live.transcript[0].value != 0)
     assert live.log_likelihood != other.log_likelihood
 
 
@@ -122,9 +122,9 @@ def test_the_loss_of_a_joint_answer_by_hand(name):
     for seed in range(5):
         with JointWitness(*question.pair.second, plan, NoiseSource(seed)) as live:
             question.probe.run(live)
-        with JointWitness(*question.pair.first, plan, NoiseSource(seed), live.said) as other:
+        with JointWitness(*question.pair.first, plan, NoiseSource(seed), live.transcript) as other:
             question.probe.run(other)
-        (said,), (there,) = live.said, other.said
+        (said,), (there,) = live.transcript, other.transcript
         np.testing.assert_array_equal(there.value, -said.value)
         here, there = (np.log(chances[said.answer - value + law.offset]).sum() for value in (said.value, there.value))
         assert live.log_likelihood - other.log_likelihood == pytest.approx(here - there, rel=1e-6)
@@ -138,7 +138,7 @@ def test_the_two_data_sets_are_a_full_sensitivity_apart(name):
     for rows in (question.pair.first, question.pair.second):
         with JointWitness(*rows, plan, NoiseSource(0)) as heard:
             question.probe.run(heard)
-        values.append(heard.said[0].value)
+        values.append(heard.transcript[0].value)
     apart = float(np.linalg.norm(values[0] - values[1]))
     reach = question.probe.release.shift
     assert apart <= reach
@@ -167,7 +167,7 @@ def test_canaries_of_parties_are_heard_in_one_run():
     )
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (20, 500))
-    suspect = Jointly("test", DPIGHT(iterations=2))
+    suspect = JointAlgorithm("test", DPIGHT(iterations=2))
     result = one_run(suspect, problem, X, np.zeros(20), claimed=(8.0, 1e-3), random_state=0)
     assert not result.violated
     assert result.right >= 0.8 * (result.right + result.wrong)

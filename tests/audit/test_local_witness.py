@@ -36,7 +36,7 @@ def runs_of(name, count, seed=0):
         rows = (question.pair.first, question.pair.second)[:: 1 if at % 2 else -1]
         with witness(*rows[0], plan, noise) as live:
             answer = question.probe.run(live)
-        with witness(*rows[1], plan, noise, live.said) as other:
+        with witness(*rows[1], plan, noise, live.transcript) as other:
             question.probe.run(other)
         loss = live.log_likelihood - other.log_likelihood
         yield answer, live, -loss if at % 2 else loss
@@ -80,7 +80,7 @@ def test_the_loss_of_a_point_on_a_sphere_by_hand():
     question = QUESTIONS["sphere-report"]
     release, losses = question.probe.release, set()
     for _, live, loss in runs_of("sphere-report", 60):
-        groups, *reports = (said.answer for said in live.said)
+        groups, *reports = (said.answer for said in live.transcript)
         (at,) = (at for at, group in enumerate(groups) if 0 in group)
         along = reports[at][0].sum() / math.sqrt(3) / np.linalg.norm(reports[at][0])
         expected = -release.epsilon * (float(along >= release.height) - float(-along >= release.height))
@@ -95,7 +95,7 @@ def test_the_loss_of_signs_by_hand():
     release = question.probe.release
     assert release.sampled == release.agreeing == 2
     for _, live, loss in runs_of("hypercube-report", 60):
-        groups, *reports = (said.answer for said in live.said)
+        groups, *reports = (said.answer for said in live.transcript)
         (at,) = (at for at, group in enumerate(groups) if 0 in group)
         signs = reports[at].signs[0]
         expected = -release.epsilon * (float(np.all(signs == 1)) - float(np.all(signs == -1)))
@@ -145,7 +145,7 @@ def test_only_the_person_whose_record_is_another_counts(algorithm, kind):
         algorithm.run(live)
     moved = y.copy()
     moved[5] = -y[5]
-    with kind(X, moved, plan, NoiseSource(0), live.said) as other:
+    with kind(X, moved, plan, NoiseSource(0), live.transcript) as other:
         algorithm.run(other)
     differ = np.flatnonzero(live.by_person != other.by_person)
     assert differ.tolist() == [5]
@@ -161,10 +161,10 @@ def test_everybody_reports_once_or_twice():
     for vault, times in ((SimulatedVault, 1), (Twice, 2)):
         with witness_of(vault)(X, y, plan, NoiseSource(0)) as heard:
             LDPIHT(iterations=3).run(heard)
-        people = np.concatenate(heard.said[0].answer)
+        people = np.concatenate(heard.transcript[0].answer)
         assert np.bincount(people).tolist() == [times] * 12
         assert len(heard.answers) == 3
-        assert len(heard.said) == 1 + 3
+        assert len(heard.transcript) == 1 + 3
 
 
 def test_witnesses_answer_as_their_vault_does():
@@ -204,7 +204,7 @@ def test_a_report_that_a_record_makes_impossible_leaves_numbers():
     question = QUESTIONS["piecewise-report"]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 0.0))
     (_, live, _) = next(runs_of("piecewise-report", 1))
-    script = [replace(live.said[0], answer=np.array([100.0, 0.0]))]
+    script = [replace(live.transcript[0], answer=np.array([100.0, 0.0]))]
     with LabelWitness(*question.pair.first, plan, NoiseSource(0), script) as vault:
         question.probe.run(vault)
     assert vault.by_person[0] == IMPOSSIBLE

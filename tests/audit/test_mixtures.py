@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.audit.mixtures import mixture_of
+from thresher.audit.witness import mixture_of
 from thresher.privacy.releases import SampledGradient
 
 

@@ -150,13 +150,13 @@ class Listening(Witness):
         super().__init__(*args)
         self.scores = []
 
-    def _top(self, scores, *args):
+    def _pick_noisy(self, scores, *args):
         self.scores.append(scores.copy())
-        return super()._top(scores, *args)
+        return super()._pick_noisy(scores, *args)
 
-    def _followed(self, engine, walk, release, clip, sensitivity):
+    def _follow(self, engine, walk, release, clip, sensitivity):
         self.scores.append(self._scores(engine, walk.theta, walk.polytope, clip))
-        return super()._followed(engine, walk, release, clip, sensitivity)
+        return super()._follow(engine, walk, release, clip, sensitivity)
 
 
 def heard(question, pair=None):
@@ -167,14 +167,14 @@ def heard(question, pair=None):
         with Listening(*rows, plan, NoiseSource(0), script) as vault:
             question.probe.run(vault)
         vaults.append(vault)
-        script = vault.said
+        script = vault.transcript
     assert vaults[0].answers == vaults[1].answers
     return vaults
 
 
 def moved(first, second):
     """How far apart the exact answers are, and the sensitivity on record."""
-    one, other = first.said[0], second.said[0]
+    one, other = first.transcript[0], second.transcript[0]
     return float(np.linalg.norm(one.value - other.value)), first.answers[0].sensitivity
 
 
@@ -274,7 +274,7 @@ def test_the_perturbed_minimiser_meets_a_row_that_stays_clipped():
         with Witness(*question.pair.first, plan, NoiseSource(seed)) as live:
             answer = question.probe.run(live)
         assert np.abs(answer) < 0.5  # so residuals of -1 and 1 minus the margin are beyond the clip of 0.5
-        with Witness(*question.pair.second, plan, NoiseSource(0), live.said) as other:
+        with Witness(*question.pair.second, plan, NoiseSource(0), live.transcript) as other:
             question.probe.run(other)
         scale, sensitivity = live.answers[0].scale, live.answers[0].sensitivity
         roots = [math.sqrt(-2 * vault.log_likelihood) * scale for vault in (live, other)]

@@ -30,8 +30,13 @@ from thresher.algorithms import (
 )
 from thresher.audit import Claim, Suspect, audit, game, pairs
 from thresher.audit.broken import (
+    AskedTwice,
+    BarePart,
     FreeSign,
+    KnownCoins,
     LowThreshold,
+    NoDither,
+    QuietCoins,
     QuietLabels,
     QuietNoise,
     QuietReports,
@@ -41,18 +46,11 @@ from thresher.audit.broken import (
     Twice,
     Unclipped,
     UnclippedLabels,
+    UnclippedParties,
     WholeBatch,
     WrongSign,
 )
-from thresher.audit.broken_joint import (
-    AskedTwice,
-    BarePart,
-    KnownCoins,
-    NoDither,
-    QuietCoins,
-    UnclippedParties,
-)
-from thresher.audit.catalogue import Jointly
+from thresher.audit.catalogue import JointAlgorithm
 from thresher.audit.game import _hear_run
 from thresher.audit.joint_witness import Consortium
 from thresher.audit.questions import QUESTIONS
@@ -99,9 +97,9 @@ REGRESSIONS = {
     "label-lasso": LabelLasso(),
 }
 PARTIES = {
-    "dp-ight, joint": Jointly("joint-dp-ight", DPIGHT(iterations=2)),
-    "dp-gd, joint": Jointly("mpc-grad-p", DPGD(passes=2)),
-    "output-perturbation, joint": Jointly("mpc-out-p", OutputPerturbation()),
+    "dp-ight, joint": JointAlgorithm("joint-dp-ight", DPIGHT(iterations=2)),
+    "dp-gd, joint": JointAlgorithm("mpc-grad-p", DPGD(passes=2)),
+    "output-perturbation, joint": JointAlgorithm("mpc-out-p", OutputPerturbation()),
 }
 ALGORITHMS = {**CENTRAL, **LOCAL_MODEL, **PARTIES}
 CENTRAL_QUESTIONS = ["signed-vertex", "gradient", "labels", "pure-minimiser"]
@@ -153,8 +151,8 @@ def run(algorithm, plan, rows, noise, script=None, vault=None):
 
 
 def assert_same_answers(one, other):
-    assert len(one.said) == len(other.said) > 0
-    for a, b in zip(one.said, other.said, strict=True):
+    assert len(one.transcript) == len(other.transcript) > 0
+    for a, b in zip(one.transcript, other.transcript, strict=True):
         parts = [said.answer if isinstance(said.answer, (list, tuple)) else [said.answer] for said in (a, b)]
         for part, same in zip(*parts, strict=True):  # groups are a list of arrays, and signs come with their places
             np.testing.assert_array_equal(part, same)
@@ -168,8 +166,8 @@ def assert_replayed(algorithm, plan, rows, neighbour, seed=1, vault=None, noise=
     So the score of the game, a difference of two likelihoods, is the same number whichever of the two was drawn live.
     """
     model, live = run(algorithm, plan, rows, noise(seed), vault=vault)
-    again, replayed = run(algorithm, plan, rows, Silent(0), live.said, vault=vault)
-    other, elsewhere = run(algorithm, plan, neighbour, Silent(0), live.said, vault=vault)
+    again, replayed = run(algorithm, plan, rows, Silent(0), live.transcript, vault=vault)
+    other, elsewhere = run(algorithm, plan, neighbour, Silent(0), live.transcript, vault=vault)
     np.testing.assert_array_equal(again, model)
     np.testing.assert_array_equal(other, model)
     assert_same_answers(live, replayed)
@@ -225,7 +223,7 @@ def test_a_script_gives_the_same_with_more_than_two_classes(name):
     plan = algorithm.plan(problem_of("multinomial"), Budget(4.0, 1e-3))
     live, elsewhere = assert_replayed(algorithm, plan, rows, with_another_row(*rows))
     assert live.log_likelihood != elsewhere.log_likelihood
-    assert len(live.said) == sum(release.times for release in plan.releases)
+    assert len(live.transcript) == sum(release.times for release in plan.releases)
 
 
 def test_votes_with_more_than_two_classes_are_replayed():
@@ -299,7 +297,7 @@ def test_the_likelihood_is_that_of_all_answers_together():
     plan = algorithm.plan(problem_of("multinomial"), Budget(4.0, 1e-3))
     _, live = run(algorithm, plan, rows, NoiseSource(0))
     assert live.log_likelihood == math.fsum(live._log_likelihoods)
-    assert len(live._log_likelihoods) == len(live.said)
+    assert len(live._log_likelihoods) == len(live.transcript)
     assert all(value < 0 for value in live._log_likelihoods)
 
 
@@ -327,12 +325,12 @@ def test_what_is_done_with_an_answer_does_not_change_the_script(name):
 class Deaf(CentralVault):
     """Answers with the noise alone: what it says is the same whatever its rows are."""
 
-    def _added(self, value, noise, sensitivity, multiplier, error=0.0):
-        return super()._added(np.zeros_like(value), noise, sensitivity, multiplier, error)
+    def _add_noise(self, value, noise, sensitivity, multiplier, error=0.0):
+        return super()._add_noise(np.zeros_like(value), noise, sensitivity, multiplier, error)
 
-    def _top(self, scores, picks, noise, sensitivity, multiplier, error):
+    def _pick_noisy(self, scores, picks, noise, sensitivity, multiplier, error):
         level = np.where(np.isneginf(scores), scores, 0.0)  # excluded columns are public
-        return super()._top(level, picks, noise, sensitivity, multiplier, error)
+        return super()._pick_noisy(level, picks, noise, sensitivity, multiplier, error)
 
     def perturbed_minimiser(self, support, release, clip, ridge):
         kept = self._engine, self._targets
@@ -362,8 +360,8 @@ class DeafLabels(LabelVault):
 
 
 class DeafTexts(TextVault):
-    def _above(self, counts, threshold, sensitivity, multiplier):
-        return super()._above({1.0: round(threshold)}, threshold, sensitivity, multiplier)
+    def _texts_above(self, counts, threshold, sensitivity, multiplier):
+        return super()._texts_above({1.0: round(threshold)}, threshold, sensitivity, multiplier)
 
 
 class DeafParties(Consortium):
@@ -472,7 +470,7 @@ def test_runs_of_one_chunk_do_not_remember_each_other():
     for coin, score in zip(coins, scores, strict=True):
         ours, theirs = (question.pair.second, question.pair.first)[:: 1 if coin else -1]
         _, live = run(question.probe, plan, ours, noise)
-        _, other = run(question.probe, plan, theirs, Silent(0), live.said)
+        _, other = run(question.probe, plan, theirs, Silent(0), live.transcript)
         assert score == round(live.log_likelihood - other.log_likelihood, game.DIGITS) * (1 if coin else -1)
 
 
@@ -484,12 +482,12 @@ def test_the_privacy_loss_of_one_gaussian_answer_by_hand():
     question = QUESTIONS["gradient"]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5, question.pair.adjacency))
     answer, live = run(question.probe, plan, question.pair.first, NoiseSource(3))
-    _, other = run(question.probe, plan, question.pair.second, Silent(0), live.said)
+    _, other = run(question.probe, plan, question.pair.second, Silent(0), live.transcript)
     sd = question.probe.release.multiplier * 2 * 1.0 / 20
     expected = (np.sum((answer + 0.025) ** 2) - np.sum((answer - 0.025) ** 2)) / (2 * sd**2)
     assert live.log_likelihood - other.log_likelihood == pytest.approx(expected, rel=1e-12)
-    assert live.said[0].scale == pytest.approx(sd)
-    np.testing.assert_allclose(live.said[0].value, np.full(4, 0.025), rtol=1e-12)
+    assert live.transcript[0].scale == pytest.approx(sd)
+    np.testing.assert_allclose(live.transcript[0].value, np.full(4, 0.025), rtol=1e-12)
 
 
 def assert_law_of_gaussian_losses(coins, scores, mu):
@@ -651,7 +649,7 @@ def test_likelihoods_of_all_choices_add_up_to_one(picks, loss):
     _, live = run(probe, plan, some_rows(loss), NoiseSource(0))
     total = 0.0
     for chosen in combinations(range(D), picks):
-        script = [replace(live.said[0], answer=np.array(chosen))]
+        script = [replace(live.transcript[0], answer=np.array(chosen))]
         total += math.exp(run(probe, plan, some_rows(loss), Silent(0), script)[1].log_likelihood)
     assert total == pytest.approx(1, rel=1e-9)
 
@@ -669,6 +667,6 @@ def test_an_algorithm_that_overwrites_answers_cannot_change_the_script():
     noise = NoiseSource(0)
     live = Witness(*question.pair.first, plan, noise)
     answer = question.probe.run(live).copy()
-    scripted = Witness(*question.pair.second, plan, noise, script=live.said)
+    scripted = Witness(*question.pair.second, plan, noise, script=live.transcript)
     question.probe.run(scripted)[:] = 7.0
-    np.testing.assert_array_equal(live.said[0].answer, answer)
+    np.testing.assert_array_equal(live.transcript[0].answer, answer)

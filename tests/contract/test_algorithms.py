@@ -16,7 +16,7 @@ from thresher.algorithms import DENSE, REGISTRY, FrankWolfe
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault
-from thresher.vaults.central.followers import Follower
+from thresher.vaults.central.vertices import Follower
 from thresher.vaults.kernels import compiled
 from thresher.vaults.losses import loss_named
 from thresher.vaults.problem import LinearProblem

@@ -165,7 +165,7 @@ def searched(name, loss, form, rows, groups=None, **facts):
 @pytest.fixture
 def no_trial_fails(monkeypatch):
     """What goes wrong in a trial is told here."""
-    monkeypatch.setattr(Trials, "_trial", Trials._tried)
+    monkeypatch.setattr(Trials, "_trial", Trials._run_trial)
 
 
 @pytest.mark.usefixtures("no_trial_fails")

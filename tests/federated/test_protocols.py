@@ -18,7 +18,7 @@ from thresher.federated.vault import GatheredVault, SeparateVault, parties_of
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget, PrivacyWarning
 from thresher.privacy.releases import GaussianGradient, PrintedGradient
-from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.central.minimisers import curvature_ratio
 from thresher.vaults.losses import LOGISTIC
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource

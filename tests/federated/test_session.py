@@ -332,10 +332,10 @@ def test_an_answer_that_its_owner_changed_is_noticed(task, data, tmp_path):
 def test_a_finished_party_needs_nobody(task, data, tmp_path):
     models = attend(task, data, tmp_path, Table())
 
-    def nobody():
+    def no_watch():
         raise AssertionError("it must not sit down")
 
-    again = run_party(task, "south", data[1], tmp_path / "south", nobody)
+    again = run_party(task, "south", data[1], tmp_path / "south", no_watch)
     np.testing.assert_array_equal(again.coef_, models[1].coef_)
 
 

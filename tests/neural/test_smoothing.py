@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from networks import BatchMemoryManager, PrivacyEngine, perceptron, some_examples, torch
-from thresher.algorithms.smoothing import smoothed as smoothed_array
+from thresher.algorithms.dp_lssgd import smoothed as smoothed_array
 from thresher.torch import smoothed
 from thresher.torch.smoothing import smoothed_vector
 

@@ -12,8 +12,7 @@ from scipy import integrate, stats
 
 from thresher.privacy.accounting import gaussian_delta
 from thresher.privacy.laws.checks import LARGEST_EPSILON
-from thresher.vaults.randomisers import Classes, Gaussian, Laplace, Piecewise
-from thresher.vaults.randomisers.labels import grid_of
+from thresher.vaults.randomisers import Classes, Gaussian, Laplace, Piecewise, grid_of
 from thresher.vaults.randomness import NoiseSource
 
 FALSE_ALARM = 1e-4  # of each statistical test under a fresh seed; with the seeds here the verdicts never change

@@ -28,7 +28,7 @@ from thresher.privacy.releases import (
 from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
 from thresher.vaults.central import rows
-from thresher.vaults.central.minimise import minimise_strongly_convex
+from thresher.vaults.central.minimisers import minimise_strongly_convex
 from thresher.vaults.engines.dense import DenseEngine
 from thresher.vaults.losses import SQUARED, loss_named
 from thresher.vaults.problem import LinearProblem
@@ -256,7 +256,7 @@ def test_the_minimiser_pays_one_percent_for_its_tolerance(loss):
 
 
 def cripple_lbfgs(monkeypatch):
-    monkeypatch.setattr("thresher.vaults.central.minimise.minimize", lambda fun, start, **_: SimpleNamespace(x=start))
+    monkeypatch.setattr("thresher.vaults.central.minimisers.minimize", lambda fun, start, **_: SimpleNamespace(x=start))
 
 
 def test_the_certificate_is_reached_on_an_ill_conditioned_quadratic_without_lbfgs(monkeypatch):

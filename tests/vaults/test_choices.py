@@ -39,9 +39,9 @@ N, D = 12, 5
 class Glass(CentralVault):
     """A vault that shows its exact scores."""
 
-    def _chosen(self, scores, picks, release, clip, sensitivity, error):
+    def _release_choice(self, scores, picks, release, clip, sensitivity, error):
         self.scores, self.stated = np.array(scores), sensitivity
-        return super()._chosen(scores, picks, release, clip, sensitivity, error)
+        return super()._release_choice(scores, picks, release, clip, sensitivity, error)
 
 
 def make_vault(X, y, *releases, loss="squared", bounds=None, adjacency="replace-one", n=None, intercept=False, **noise):

@@ -15,11 +15,10 @@ from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GumbelVertex
 from thresher.vaults import CentralVault, kernels
-from thresher.vaults.central.followers import Follower, can_follow
+from thresher.vaults.central.vertices import Follower, can_follow
 from thresher.vaults.engines import lazy
-from thresher.vaults.frank_wolfe import Walk
 from thresher.vaults.losses import SQUARED, Loss, loss_named
-from thresher.vaults.polytopes import L1Ball, Simplex
+from thresher.vaults.polytopes import L1Ball, Simplex, Walk
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 
@@ -211,9 +210,9 @@ def test_a_closed_vault_keeps_nothing_of_the_walk():
     release = GumbelVertex(1, 1.0)
     vault = make_vault(X, y, "squared", release)
     vault.vertex(random_walk(vault.problem, 1, 0), release, BALL, 0.5)
-    assert vault._memory
+    assert vault._cache
     vault.close()
-    assert not vault._memory
+    assert not vault._cache
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -31,9 +31,9 @@ WIDENED = {"replace-one": 1e-6, "add-remove": 6e-4}  # by the round-off of n, or
 class Glass(CentralVault):
     """A vault that shows its exact scores."""
 
-    def _chosen(self, scores, picks, release, clip, sensitivity, error):
+    def _release_choice(self, scores, picks, release, clip, sensitivity, error):
         self.scores = np.array(scores)
-        return super()._chosen(scores, picks, release, clip, sensitivity, error)
+        return super()._release_choice(scores, picks, release, clip, sensitivity, error)
 
 
 def make_vault(X, y, *releases, loss="squared", bounds=None, adjacency="replace-one", n=None, intercept=False, **noise):

@@ -16,7 +16,7 @@ from thresher.privacy.plan import Plan
 from thresher.privacy.releases import ExactRelease, GaussianMinimiser, PerturbedMinimiser
 from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
-from thresher.vaults.central import perturbation
+from thresher.vaults.central import minimisers
 from thresher.vaults.losses import SQUARED, loss_named
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
@@ -112,7 +112,7 @@ def audit(release, norm, ridge, adjacency, delta, noise=1.0, claim=None):
 def least_ridge(release, norm):
     """What the vault admits, from the vault's own rule."""
     problem = problem_of(norm)
-    return perturbation.curvature_ratio(problem, np.arange(problem.d), 1.0) / release.curvature_ratio
+    return minimisers.curvature_ratio(problem, np.arange(problem.d), 1.0) / release.curvature_ratio
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -127,8 +127,8 @@ def test_the_exact_worst_case_never_exceeds_the_claim(norm, adjacency, ratio, de
 @pytest.mark.parametrize("norm", NORMS[1:])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_audit_notices_a_row_norm_where_the_proof_needs_its_square(norm, adjacency, monkeypatch):
-    release, honest = PerturbedMinimiser(1, 6.0, 0.5, 60.0), perturbation._row_norm
-    monkeypatch.setattr(perturbation, "_row_norm", lambda *facts: math.sqrt(honest(*facts)))
+    release, honest = PerturbedMinimiser(1, 6.0, 0.5, 60.0), minimisers._row_norm
+    monkeypatch.setattr(minimisers, "_row_norm", lambda *facts: math.sqrt(honest(*facts)))
     assert audit(release, norm, least_ridge(release, norm), adjacency, 1e-6)
 
 
@@ -233,7 +233,7 @@ def test_sampling_the_vault_refutes_the_claim_if_the_check_takes_the_norm_for_it
     def check_by_norm(vault, support, release, ridge):
         assert vault.problem.bounds.row / (vault.problem.n * ridge) <= release.curvature_ratio
 
-    monkeypatch.setattr(perturbation.Perturbation, "_check_ratio", check_by_norm)
+    monkeypatch.setattr(minimisers.Perturbation, "_check_ratio", check_by_norm)
     assert epsilon_lower(19, LEAST * 19) > CLAIM
 
 
@@ -389,7 +389,7 @@ def test_no_row_is_longer_than_the_ratio_supposes():
         for support in (np.array([0, 5]), np.array([1, 4, 5]), np.arange(6)):
             units = vault.problem.units[support]
             longest = vault._engine.columns(support, 1 / units).row_norms().max()
-            assert longest**2 / 200 <= perturbation.curvature_ratio(vault.problem, support, 1.0) * (1 + 1e-12)
+            assert longest**2 / 200 <= minimisers.curvature_ratio(vault.problem, support, 1.0) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(

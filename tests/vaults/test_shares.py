@@ -32,7 +32,7 @@ from thresher.privacy.releases import (
 )
 from thresher.privacy.sensitivity import ROUND_OFF, gradient_sensitivity, most_present, norm_error, round_off
 from thresher.vaults import CentralVault
-from thresher.vaults.central.shares import Shares
+from thresher.vaults.central.rows import Shares
 from thresher.vaults.losses import SQUARED, loss_named
 from thresher.vaults.polytopes import L1Ball
 from thresher.vaults.problem import LinearProblem
@@ -56,13 +56,13 @@ class Everybody(NoiseSource):
 class Glass(CentralVault):
     """A vault that shows what it would answer without noise, and the sensitivity it states."""
 
-    def _noised(self, value, release, clip, sensitivity, error):
+    def _release_noisy(self, value, release, clip, sensitivity, error):
         self.shown, self.stated, self.error = np.linalg.norm, (np.array(value), sensitivity), error
-        return super()._noised(value, release, clip, sensitivity, error)
+        return super()._release_noisy(value, release, clip, sensitivity, error)
 
-    def _chosen(self, scores, picks, release, clip, sensitivity, error):
+    def _release_choice(self, scores, picks, release, clip, sensitivity, error):
         self.shown, self.stated, self.error = (lambda v: np.max(np.abs(v))), (np.array(scores), sensitivity), error
-        return super()._chosen(scores, picks, release, clip, sensitivity, error)
+        return super()._release_choice(scores, picks, release, clip, sensitivity, error)
 
 
 def sampled(kind):
@@ -257,7 +257,7 @@ def test_a_batch_holds_all_rows_of_the_people_who_are_drawn(sampling):
         *table[:2], Plan("test", problem, Budget(math.inf, 1e-6), (release,)), NoiseSource(5), owners=table[2]
     )
     people = NoiseSource(5).batch(N, BATCH / N, sampling)
-    rows = vault._drawn(release)
+    rows = vault._draw_batch(release)
     assert set(table[2][rows]) == set(people)
     assert sorted(rows) == np.flatnonzero(np.isin(table[2], people)).tolist()
     if sampling == "fixed":

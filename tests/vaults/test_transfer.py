@@ -15,8 +15,8 @@ from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianLabels, GaussianMinimiser, PrintedLabels
 from thresher.vaults import CentralVault
-from thresher.vaults.central import minimise, rows, transfer
-from thresher.vaults.central.minimise import minimise_strongly_convex
+from thresher.vaults.central import minimisers, rows, transfer
+from thresher.vaults.central.minimisers import minimise_strongly_convex
 from thresher.vaults.central.transfer import spectral_norm
 from thresher.vaults.losses import SQUARED, loss_named
 from thresher.vaults.problem import LinearProblem
@@ -251,7 +251,7 @@ def quadratic(d=30, seed=0):
 def test_the_least_subgradient_certifies_the_elastic_net(stopped, monkeypatch):
     """Also where the quasi-Newton search gives up at once."""
     if stopped:
-        monkeypatch.setattr(minimise, "_quasi_newton", lambda objective, start, tolerance, l1: start)
+        monkeypatch.setattr(minimisers, "_quasi_newton", lambda objective, start, tolerance, l1: start)
     objective, H = quadratic()
     l1 = np.where(np.arange(30) == 7, 0.0, 0.05)
     strength = np.linalg.eigvalsh(H)

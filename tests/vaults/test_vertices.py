@@ -51,9 +51,9 @@ def some_rows(n=12, loss="squared", seed=0):
 class Talkative(CentralVault):
     """Gives its scores away, and the sensitivity it states for them."""
 
-    def _chosen(self, scores, picks, release, clip, sensitivity, error):
+    def _release_choice(self, scores, picks, release, clip, sensitivity, error):
         self.scores, self.stated = scores, sensitivity
-        return super()._chosen(scores, picks, release, clip, sensitivity, error)
+        return super()._release_choice(scores, picks, release, clip, sensitivity, error)
 
 
 def movement(first, second, polytope, *, problem, clip=1.0, theta=None, form="dense", adjacency="replace-one"):

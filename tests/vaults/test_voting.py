@@ -11,7 +11,7 @@ from thresher.privacy.budget import Budget, BudgetExceeded
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import ExactRelease, GumbelSelection, GumbelVotes
 from thresher.vaults import CentralVault
-from thresher.vaults.central.voting import ballot
+from thresher.vaults.central.choices import ballot
 from thresher.vaults.losses import loss_named
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
@@ -40,8 +40,8 @@ def counts_of(X, y, blocks, **facts):
     """The votes before any noise, and the vault that took them."""
     release = GumbelVotes(1, 1.0, S)
     vault = make_vault(X, y, release, **facts)
-    seen, chosen = [], vault._chosen
-    vault._chosen = lambda scores, *rest, **more: (seen.append(scores.copy()), chosen(scores, *rest, **more))[1]
+    seen, chosen = [], vault._release_choice
+    vault._release_choice = lambda scores, *rest, **more: (seen.append(scores.copy()), chosen(scores, *rest, **more))[1]
     vault.votes(release, blocks)
     return seen[0], vault
 

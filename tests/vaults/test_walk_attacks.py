@@ -12,11 +12,10 @@ from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GumbelVertex
 from thresher.vaults import CentralVault, kernels
-from thresher.vaults.central.followers import Follower
-from thresher.vaults.central.shares import Shares
-from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.central.rows import Shares
+from thresher.vaults.central.vertices import Follower
 from thresher.vaults.losses import LOGISTIC, SQUARED, loss_named
-from thresher.vaults.polytopes import L1Ball
+from thresher.vaults.polytopes import L1Ball, Walk
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 

@@ -81,13 +81,47 @@ LOCAL: dict[str, Callable[[], LocalAlgorithm]] = {cls.name: cls for cls in (LDPI
 
 
 def resolve(algorithm: str | Algorithm, outputs: int = 1) -> Algorithm:
-    """The algorithm behind a name or the instance itself; for several outputs, one per class if it knows no better."""
-    found = _found(algorithm)
+    """The algorithm behind a name or the instance itself; for several outputs, one per class if it knows no better.
+
+    Parameters
+    ----------
+    algorithm : str or instance
+        A name of ``REGISTRY``, or "auto".
+    outputs : int
+        Linear predictors that are fitted side by side: 1, or the number of more than two classes.
+
+    Returns
+    -------
+    Algorithm
+
+    Examples
+    --------
+    >>> from thresher.algorithms import resolve
+    >>> resolve("peeling").name, resolve("peeling", outputs=3).each.name
+    ('peeling', 'peeling')
+    """
+    found = _resolve_sparse(algorithm)
     return found if outputs == 1 or getattr(found, "many_outputs", False) else OneVsRest(found)
 
 
 def resolve_dense(algorithm: str | Algorithm) -> Algorithm:
-    """The algorithm for dense models behind a name, or the instance itself."""
+    """The algorithm for dense models behind a name, or the instance itself.
+
+    Parameters
+    ----------
+    algorithm : str or instance
+        A name of ``DENSE``.
+
+    Returns
+    -------
+    Algorithm
+
+    Examples
+    --------
+    >>> from thresher.algorithms import resolve_dense
+    >>> resolve_dense("dp-sgd").momentum
+    0.8
+    """
     if isinstance(algorithm, str):
         if algorithm not in DENSE:
             elsewhere = "; SparseRegressor and SparseClassifier have that one" if algorithm in REGISTRY else ""
@@ -99,7 +133,23 @@ def resolve_dense(algorithm: str | Algorithm) -> Algorithm:
 
 
 def resolve_local(algorithm: str | LocalAlgorithm) -> LocalAlgorithm:
-    """The local algorithm behind a name, or the instance itself."""
+    """The local algorithm behind a name, or the instance itself.
+
+    Parameters
+    ----------
+    algorithm : str or instance
+        A name of ``LOCAL``.
+
+    Returns
+    -------
+    LocalAlgorithm
+
+    Examples
+    --------
+    >>> from thresher.algorithms import resolve_local
+    >>> resolve_local("ldp-iht").randomiser
+    'auto'
+    """
     if isinstance(algorithm, str):
         if algorithm not in LOCAL:
             elsewhere = "; SparseRegressor and SparseClassifier have that one" if algorithm in REGISTRY else ""
@@ -110,7 +160,7 @@ def resolve_local(algorithm: str | LocalAlgorithm) -> LocalAlgorithm:
     return algorithm
 
 
-def _found(algorithm: str | Algorithm) -> Algorithm:
+def _resolve_sparse(algorithm: str | Algorithm) -> Algorithm:
     if not isinstance(algorithm, str):
         if not (hasattr(algorithm, "plan") and hasattr(algorithm, "run")) or isinstance(algorithm, type):
             raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as DPIGHT(iterations=20)")

@@ -31,6 +31,29 @@ class DPAGD:
     opinion, averaged with the first. It goes on until a ``thresher.privacy.releases.ZCDPFilter`` refuses. The choice is
     by Gumbel noise (erratum E-26: the released code adds one-sided noise of the wrong sign, which costs 20 times as
     much).
+
+    Parameters
+    ----------
+    splits : int, optional
+        The first round may cost 1/splits of the budget. None: a public rule.
+    growth : float
+        By which part the price of a gradient is raised that was too noisy.
+    clip : float, optional
+        l2 norm to which the gradient of a row is clipped. None: a public rule of the bounds.
+    loss_clip : float, optional
+        What the loss of a row is clipped to where lengths are compared. None: a public rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import DenseRegressor
+    >>> from thresher.algorithms import DPAGD
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = DenseRegressor(
+    ...     epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=DPAGD(splits=4)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     splits: int | None = None  # the first round may cost 1/splits of the budget

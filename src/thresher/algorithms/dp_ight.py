@@ -45,6 +45,33 @@ class DPIGHT:
     ``calibration="printed"`` uses the noise the papers print. With L = log(1/delta): sigma^2 = T G^2 / (n (sqrt(L +
     epsilon) - sqrt(L)))^2 (DP-IGHT, Remark 5.3; erratum E-1) or, with ``printed_constant=c``, sigma^2 = c T G^2 L /
     (n epsilon)^2 (DP-IHT, Algorithm 3, which leaves c open; c=1 is DP-IGHT's Corollary 5.8, erratum E-2).
+
+    Parameters
+    ----------
+    iterations : int, optional
+        Rounds T. None: a public rule of n, d, s and the budget.
+    step : float, optional
+        Length of a step. None: it follows the released gradients; a number is the algorithm as printed.
+    clip : float, optional
+        l2 norm to which the gradient of a row is clipped. None: a public rule of the bounds.
+    ridge : float
+        Adds (ridge/2)||theta||^2 to the loss.
+    calibration : {"proved", "printed"}
+        Noise that is proved to keep the budget, or that of the paper, whose real price the certificate states.
+    printed_constant : float, optional
+        c of the second printed formula; None is the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import DPIGHT
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=DPIGHT(iterations=5)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     iterations: int | None = None

@@ -41,6 +41,42 @@ class DPSRM(Stochastic):
 
     The thesis starts with v_0, the noisy gradient of ``first_batch`` rows. By default v starts at rest, from 0: the
     first gradient is the largest, and would drive the iterate for 1/g rounds.
+
+    Parameters
+    ----------
+    passes : float, optional
+        How often every row is asked about on the average. None: a public rule of n, d and the budget.
+    batch : int, optional
+        Expected number of rows in a batch. None: a public rule; n takes all rows, and no batch is drawn.
+    step : float, optional
+        Length of a step. None: as long as the noise, known in advance, lets it be useful.
+    clip : float, optional
+        l2 norm to which the gradient of a row is clipped. None: a public rule of the bounds.
+    sampling : {"poisson", "fixed"}
+        Each row joins a batch by a coin of its own, or a batch is a random set of a fixed size (replace-one
+        only).
+    output : {"average", "last", "random"}
+        The mean of the last quarter of the iterates, the last one, or one drawn at random.
+    first_batch : int, optional
+        Rows of the first gradient. None or 0: start at rest.
+    difference_clip : float, optional
+        l2 norm to which the change of a row's gradient is clipped. None: a public rule.
+    momentum : float
+        g: how much of the direction is new in every round.
+    reach : float, optional
+        Longest move. None: a public rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import DenseRegressor
+    >>> from thresher.algorithms import DPSRM
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = DenseRegressor(
+    ...     epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=DPSRM(batch=100, passes=2)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     first_batch: int | None = None
@@ -131,7 +167,7 @@ class DPSRM(Stochastic):
         estimate: Floats = (1 - self.momentum) * state["estimate"] + between_classes(change, problem)
         return estimate
 
-    def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
+    def _move(self, vault: CentralVault, state: State, gradient: Floats) -> State:
         step, length = vault.plan.settings["step"], float(np.linalg.norm(gradient))
         if self.reach is not None and step * length > self.reach:
             step = self.reach / length
@@ -144,7 +180,44 @@ class DPSRM(Stochastic):
 
 @dataclass(frozen=True)
 class STORM(DPSRM):
-    """DP-SRM without clipping and noise. No privacy whatsoever; it only runs with ``epsilon=float("inf")``."""
+    """DP-SRM without clipping and noise. No privacy whatsoever; it only runs with ``epsilon=float("inf")``.
+
+    Parameters
+    ----------
+    passes : float, optional
+        How often every row is asked about on the average. None: a public rule of n, d and the budget.
+    batch : int, optional
+        Expected number of rows in a batch. None: a public rule; n takes all rows, and no batch is drawn.
+    step : float, optional
+        Length of a step. None: as long as the noise, known in advance, lets it be useful.
+    clip : float, optional
+        l2 norm to which the gradient of a row is clipped. None: a public rule of the bounds.
+    sampling : {"poisson", "fixed"}
+        Each row joins a batch by a coin of its own, or a batch is a random set of a fixed size (replace-one
+        only).
+    output : {"average", "last", "random"}
+        The mean of the last quarter of the iterates, the last one, or one drawn at random.
+    first_batch : int, optional
+        Rows of the first gradient. None or 0: start at rest.
+    difference_clip : float, optional
+        Without effect, as nothing is clipped.
+    momentum : float
+        g: how much of the direction is new in every round.
+    reach : float, optional
+        Longest move. None: a public rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import DenseRegressor
+    >>> from thresher.algorithms import STORM
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = DenseRegressor(
+    ...     epsilon=float("inf"), feature_bound=1.0, target_bound=1.0, algorithm=STORM(batch=100, passes=2)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.grade
+    'none'
+    """
 
     name: ClassVar[str] = "storm"
     private: ClassVar[bool] = False

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from thresher.algorithms.defaults import check_loss, check_positive, check_rounds, residual_clip, typical_margin
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.projections import hard_threshold
 from thresher.algorithms.public_rows import PUBLIC_LAWS, public_features
 from thresher.data.sparse_structure import check_structure
 from thresher.privacy.accounting import zcdp_rho
@@ -51,6 +51,50 @@ class DPSLKT:
     ``calibration="printed"`` is the paper: ``iterations`` rounds of IGHT as the teacher and sigma^2 = 8 m beta s
     gamma^2 log(2.5/delta) / (n epsilon ridge)^2 (Theorem 4.3) or, with ``printed_mu`` in place of the ridge, no ridge
     (Corollary 4.7; errata E-5 to E-9, E-11). gamma is sqrt(s) K^2, K for the logistic loss, if not given.
+
+    Parameters
+    ----------
+    teacher : {"support", "convex"}
+        Which stable teacher labels the public rows.
+    share : float
+        Of rho, for the picks of the support.
+    selection_clip : float, optional
+        What residuals are clipped to in the picks. None: a public rule.
+    clip : float, optional
+        l2 norm to which the gradient of a row is clipped, columns in units of their bounds. None: a public
+        rule.
+    ridge : float, optional
+        Of the teacher. None: a public rule.
+    l1 : float
+        Penalty on ||theta||_1 of the convex teacher.
+    auxiliary : matrix, optional
+        Public rows of d columns, dense or sparse. None: they are drawn.
+    auxiliary_rows : int, optional
+        How many public rows are drawn. None: a public rule.
+    distribution : {"uniform", "signs"}
+        The law they are drawn from, on the bounds.
+    seed : int
+        The public seed they are drawn with.
+    calibration : {"proved", "printed"}
+        Noise that is proved to keep the budget, or that of the paper, whose real price the certificate states.
+    gamma : float, optional
+        Of the printed formula: the Lipschitz constant. None: from the bounds.
+    printed_mu : float, optional
+        Of the printed formula without a ridge (Corollary 4.7).
+    iterations : int
+        Rounds of IGHT, of the student and of the printed teacher.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import DPSLKT
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=DPSLKT(auxiliary_rows=50)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     teacher: Literal["support", "convex"] = "support"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip, typical_margin
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, Budget
@@ -15,8 +15,7 @@ from thresher.privacy.plan import Calibration, Plan
 from thresher.privacy.releases import GumbelVertex, LaplaceVertex, Release
 from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
-from thresher.vaults.frank_wolfe import Walk
-from thresher.vaults.polytopes import L1Ball, Polytope, Simplex, is_measured_here
+from thresher.vaults.polytopes import L1Ball, Polytope, Simplex, Walk, is_measured_here
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["FrankWolfe", "default_radius", "steps"]
@@ -48,6 +47,33 @@ class FrankWolfe:
 
     ``calibration="printed"`` adds Laplace noise of the printed scale L1 ||C||_1 sqrt(8 T log(1/delta)) / (n epsilon) to
     every score, L1 = clip * max_j K_j; between replace-one neighbours that costs more than epsilon (erratum E-15).
+
+    Parameters
+    ----------
+    iterations : int, optional
+        Rounds T. None: ``default_rounds``.
+    radius : float, optional
+        Of the l1 ball. None: a public rule of the bounds.
+    clip : float, optional
+        What residuals are clipped to. None: a public rule of the bounds.
+    polytope : L1Ball, Simplex or Polytope, optional
+        The set to stay in, instead of the l1 ball of ``radius``.
+    calibration : {"proved", "printed"}
+        Noise that is proved to keep the budget, or that of the paper, whose real price the certificate states.
+    constant_work : bool
+        Read all rows at every step, so that the time taken tells nothing about them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import FrankWolfe
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=FrankWolfe(iterations=10)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     iterations: int | None = None

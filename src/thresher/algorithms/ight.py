@@ -24,6 +24,27 @@ class IGHT:
     """Hard-thresholded gradient descent on exact gradients: theta_t = H_s(theta_{t-1} - step * gradient(theta_{t-1})).
 
     No privacy whatsoever; it only runs with ``epsilon=float("inf")``.
+
+    Parameters
+    ----------
+    iterations : int, optional
+        Rounds T. None: 200.
+    step : float, optional
+        Length of a step. None: one over the curvature.
+    ridge : float
+        Adds (ridge/2)||theta||^2 to the loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import IGHT
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=float("inf"), feature_bound=1.0, target_bound=1.0, algorithm=IGHT(iterations=20)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.grade
+    'none'
     """
 
     iterations: int | None = None  # None: 200

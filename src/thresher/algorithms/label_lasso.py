@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from thresher.algorithms.defaults import check_positive
-from thresher.algorithms.hard_threshold import hard_threshold
 from thresher.algorithms.label_noise import check_calibration, label_plan
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Calibration, Plan
@@ -25,6 +25,29 @@ class LabelLasso:
     y~_i is person i's label, randomised once as in Label-LDP-IHT, with the same guarantee. ``penalty=None`` is sd
     sqrt(2 log(d)/n) times the root mean square of the public features, sd the known noise of a label: what the noise
     alone reaches in its largest correlation, O(sqrt(log d/(n epsilon^2))).
+
+    Parameters
+    ----------
+    penalty : float, optional
+        On ||theta||_1. None: what the noise of the labels alone reaches.
+    noise : str
+        "auto" (the least variance, by public constants), "piecewise", "laplace" or "gaussian".
+    calibration : {"proved", "printed"}
+        Noise that is proved to keep the budget, or that of the paper, whose real price the certificate states.
+    noise_bound : float
+        C of the printed calibration: what the noise of the regression itself does not exceed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.algorithms import LabelLasso
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = LocalSparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=LabelLasso(noise="laplace")
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     penalty: float | None = None

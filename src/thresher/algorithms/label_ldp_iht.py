@@ -35,6 +35,33 @@ class LabelLDPIHT:
     ``step=None`` the step follows the gradients; a number is the paper's loop, ``ball`` its projection.
     ``calibration="printed"`` is the Gaussian noise of the paper for a regression whose own noise is within
     ``noise_bound`` = C: sd^2 = 32 C^2 log(1.25/delta)/epsilon^2, which hides far less than the label.
+
+    Parameters
+    ----------
+    iterations : int, optional
+        Steps T; they cost nothing. None: a public rule.
+    step : float, optional
+        Length of a step. None: it follows the released gradients; a number is the algorithm as printed.
+    ball : float, optional
+        Radius of the projection on an l2 ball. None: no projection.
+    noise : str
+        "auto" (the least variance, by public constants), "piecewise", "laplace" or "gaussian".
+    calibration : {"proved", "printed"}
+        Noise that is proved to keep the budget, or that of the paper, whose real price the certificate states.
+    noise_bound : float
+        C of the printed calibration: what the noise of the regression itself does not exceed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.algorithms import LabelLDPIHT
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = LocalSparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=LabelLDPIHT(iterations=20)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     iterations: int | None = None

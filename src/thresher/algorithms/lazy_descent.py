@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from thresher.algorithms.ball import project
 from thresher.algorithms.defaults import guess_loss, removable_loss, typical_margin
-from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
+from thresher.algorithms.projections import hard_threshold, noise_floor, project
 from thresher.privacy.arrays import Floats
 from thresher.vaults.problem import LinearProblem
 

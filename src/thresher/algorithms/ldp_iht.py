@@ -40,6 +40,32 @@ class LDPIHT:
     the l2 ball of the projection, None for no projection (erratum E-13: the unit ball of the paper excludes the truth
     of its own experiment). ``randomiser`` is one of ``thresher.vaults.randomisers.VECTOR_RANDOMISERS``, or "auto": the
     least error, by public constants.
+
+    Parameters
+    ----------
+    iterations : int, optional
+        Rounds T, and groups of people. None: a public rule.
+    step : float, optional
+        Length of a step. None: it follows the released gradients; a number is the algorithm as printed.
+    clip : float, optional
+        What residuals are clipped to. None: a public rule of the bounds.
+    ball : float, optional
+        Radius of the projection on an l2 ball. None: no projection.
+    randomiser : str
+        One of ``thresher.vaults.randomisers.VECTOR_RANDOMISERS``, or "auto": the least error, by public
+        constants.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.algorithms import LDPIHT
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = LocalSparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=LDPIHT(iterations=2)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     iterations: int | None = None

@@ -11,7 +11,7 @@ import numpy as np
 
 from thresher.algorithms.defaults import check_positive, check_rounds, gradient_clip, typical_margin
 from thresher.algorithms.frank_wolfe import default_radius, steps
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
@@ -37,6 +37,31 @@ class NoisyFrankWolfe:
     Guarantee: T Gaussian releases of sensitivity contributions * clip / n, composed by the exact Gaussian curve; the
     rest is post-processing. Excess risk O(G^(1/3) (L2 w)^(2/3) / (n epsilon)^(2/3)) up to logarithms, G the curvature
     constant, L2 = clip and w the Gaussian width of C (Theorem 2.6). T balances 2 G / T against sd * w.
+
+    Parameters
+    ----------
+    iterations : int, optional
+        Rounds T. None: a public rule that balances 2 G / T against the noise.
+    radius : float, optional
+        Of the ball ||theta||_q <= radius, or an l2 bound on the set of ``oracle``. None: a public rule.
+    q : float
+        The norm of the ball, at least 1.
+    oracle : callable, optional
+        Takes a noisy gradient to the best point of another convex set.
+    clip : float, optional
+        l2 norm to which the gradient of a row is clipped. None: a public rule of the bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import NoisyFrankWolfe
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=NoisyFrankWolfe(iterations=5)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     iterations: int | None = None

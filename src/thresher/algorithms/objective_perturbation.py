@@ -16,7 +16,7 @@ from thresher.privacy.plan import Plan
 from thresher.privacy.releases import PerturbedMinimiser
 from thresher.privacy.releases.central import TOLERANCE_FACTOR
 from thresher.vaults import CentralVault
-from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.central.minimisers import curvature_ratio
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["ObjectivePerturbation", "calibrated", "default_ridge"]
@@ -37,6 +37,27 @@ class ObjectivePerturbation:
     Guarantee: ``thresher.privacy.releases.PerturbedMinimiser``. Of a small ``ridge`` the curvature term log(1 + k), k =
     curvature ||x||^2 / (n ridge), would take most of epsilon or all of it (erratum E-27); so where the ridge asked for
     is below ``default_ridge``, that one is taken. ``ridge`` is that of theta, in units of the smallest bound.
+
+    Parameters
+    ----------
+    ridge : float, optional
+        Of the penalty (ridge/2)||theta||^2, raised where it is below ``default_ridge``. None: that.
+    clip : float, optional
+        What the residual of a row at its bound is clipped to. None: a public rule.
+
+    Examples
+    --------
+    With as many coefficients as columns, since all of them are released at once:
+
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import ObjectivePerturbation
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     5, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=ObjectivePerturbation()
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     ridge: float | None = None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.algorithms.defaults import check_loss, check_positive, gradient_clip, typical_margin
-from thresher.algorithms.hard_threshold import hard_threshold
+from thresher.algorithms.projections import hard_threshold
 from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianMinimiser, L2LaplaceMinimiser, Release
@@ -29,6 +29,27 @@ class OutputPerturbation:
     Guarantee: one release of sensitivity (contributions * clip / n + 2 tolerance) / ridge, where the minimiser is
     certified by its gradient norm (erratum E-7). ``noise="gaussian"`` is priced by the exact curve;
     ``noise="l2-laplace"`` is pure epsilon-DP.
+
+    Parameters
+    ----------
+    ridge : float, optional
+        Of the penalty (ridge/2)||theta||^2. None: a public rule that balances its bias against the noise.
+    clip : float, optional
+        l2 norm to which the gradient of a row is clipped. None: a public rule of the bounds.
+    noise : {"gaussian", "l2-laplace"}
+        The law of the noise; the second needs no delta.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import OutputPerturbation
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=OutputPerturbation(ridge=1.0)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     ridge: float | None = None

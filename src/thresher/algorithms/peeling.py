@@ -29,6 +29,29 @@ class Peeling:
     Gaussian noise. The picks need the l-infinity sensitivity only: one residual clip times one entry, not a whole row.
 
     ``step`` is in units in which every column's bound is 1.
+
+    Parameters
+    ----------
+    iterations : int, optional
+        Rounds T. None: a public rule of n, d, s and the budget.
+    step : float, optional
+        Length of a step in units in which every bound is 1. None: a public rule.
+    clip : float, optional
+        What residuals are clipped to. None: a public rule of the bounds.
+    share : float
+        Of the budget, for the picks; the values get the rest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import Peeling
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=Peeling(iterations=3)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     iterations: int | None = None

@@ -9,11 +9,16 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from thresher.algorithms.curvature import GramCurvature, MomentCurvature
 from thresher.algorithms.defaults import check_rounds, largest_residual
-from thresher.algorithms.precision import CLIPPED, Move, errors_of_classes, errors_of_numbers
-from thresher.algorithms.stability import Competition, keeping_chance
-from thresher.algorithms.uncertainty import Uncertainty
+from thresher.algorithms.uncertainty import (
+    CLIPPED,
+    Competition,
+    Move,
+    Uncertainty,
+    errors_of_classes,
+    errors_of_numbers,
+    keeping_chance,
+)
 from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget, is_whole
@@ -30,7 +35,47 @@ from thresher.privacy.releases import (
 from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["Pursuit", "has_standard_errors"]
+__all__ = ["GramCurvature", "MomentCurvature", "Pursuit", "has_standard_errors"]
+
+
+class MomentCurvature:
+    """Columns one by one: their second moments, at least three times their noise and 0.3 of their mean."""
+
+    def __init__(self, fixed: Floats) -> None:
+        self._fixed = fixed  # the columns known from the start: the intercept's
+        self._squares = np.empty(0)
+
+    def add(self, squares: Floats, sd: float) -> None:
+        """The noisy second moments of new columns."""
+        self._squares = np.append(self._squares, np.maximum(squares, 3 * sd))
+
+    def matrix(self) -> Floats:
+        squares = self._squares
+        return np.diag(np.append(self._fixed, np.maximum(squares, 0.3 * squares.mean())))
+
+
+class GramCurvature:
+    """Columns together: the mean of the Gram matrices of a growing set, weighted by one over their noise variance."""
+
+    def __init__(self) -> None:
+        self._total = self._weight = np.zeros((0, 0))
+
+    def add(self, gram: Floats, sd: float) -> None:
+        """One more noisy Gram matrix; new columns come last. ``sd`` is the noise on its diagonal."""
+        more = (0, len(gram) - len(self._total))
+        variance = max(sd, 1e-150) ** 2 if sd > 0 else 1.0  # a smaller sd would have no square
+        self._total = np.pad(self._total, more) + gram / variance
+        self._weight = np.pad(self._weight, more) + 1 / variance
+        self._noisy = sd > 0
+
+    def matrix(self) -> Floats:
+        """The mean, its eigenvalues raised to the size of its noise and to a tenth of their median."""
+        values, vectors = np.linalg.eigh(self._total / self._weight)
+        noise = math.sqrt(2 * len(values) * float(np.mean(1 / self._weight))) if self._noisy else 0.0
+        least = max(noise, 0.1 * float(np.median(values)), 1e-12)
+        raised: Floats = (vectors * np.maximum(values, least)) @ vectors.T
+        return raised
+
 
 GROWTH = 1.4  # every stage gets so many times the budget of the one before: its clip is smaller
 PICKS, MOMENTS, GRAM = 0.55, 0.05, 0.10  # of what the quantiles leave; the values get the rest
@@ -67,6 +112,26 @@ class Pursuit:
 
     Guarantee: exponential mechanisms and Gaussians composed in zCDP. Clips are private answers themselves, and the
     price of a release depends on its noise over its clip only.
+
+    Parameters
+    ----------
+    stages : int, optional
+        Stages S in which new columns are picked. None: a public rule.
+    refinements : int, optional
+        Rounds without picks at the end. None: 2 where classes take several stages, since their loss bends; else
+        1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import Pursuit
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=Pursuit(stages=1)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     stages: int | None = None

@@ -22,6 +22,37 @@ class RajkumarAgarwal(DPGD):
 
     Guarantee: none that is stated (the thesis itself says that it "does not provide the same level of privacy"); the
     certificate's grade is "printed" and its epsilon None.
+
+    Parameters
+    ----------
+    passes : float, optional
+        How often every row is asked about on the average. None: a public rule of n, d and the budget.
+    batch : int, optional
+        Expected number of rows in a batch. None: a public rule; n takes all rows, and no batch is drawn.
+    step : float, optional
+        Length of a step. None: as long as the noise, known in advance, lets it be useful.
+    clip : float, optional
+        l2 norm to which the gradient of a row is clipped. None: a public rule of the bounds.
+    sampling : {"poisson", "fixed"}
+        Each row joins a batch by a coin of its own, or a batch is a random set of a fixed size (replace-one
+        only).
+    output : {"average", "last", "random"}
+        The mean of the last quarter of the iterates, the last one, or one drawn at random.
+    momentum : float
+        Part of the step before that goes on, from 0 to below 1.
+
+    Examples
+    --------
+    Parties ask it (``thresher.federated``), a curator never does; what it really costs stands in the plan:
+
+    >>> from thresher import Budget
+    >>> from thresher.algorithms import RajkumarAgarwal
+    >>> from thresher.privacy.bounds import Bounds
+    >>> from thresher.vaults.losses import SQUARED
+    >>> from thresher.vaults.problem import LinearProblem
+    >>> problem = LinearProblem(1000, 5, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=5, loss=SQUARED)
+    >>> RajkumarAgarwal(passes=2).plan(problem, Budget(1.0, 1e-6)).calibration
+    'printed'
     """
 
     momentum: float = 0.0

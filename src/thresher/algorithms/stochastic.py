@@ -78,7 +78,7 @@ class Stochastic:
         )
         clip = self._clip(problem)
         sd = release.multiplier * gradient_sensitivity(clip, batch, budget.adjacency) if self.private else 0.0
-        settings = {**self._settings(problem, batch, rounds, sd), **self._extra(problem)}
+        settings = {**self._settings(problem, batch, rounds, sd), **self._extra_settings(problem)}
         return Plan(self.name, problem, budget, (release,), settings, notes=self._notes())
 
     def _check_budget(self, budget: Budget) -> None:
@@ -141,7 +141,7 @@ class Stochastic:
         """In units of 1/curvature of rows at their bound."""
         return 1.0
 
-    def _extra(self, problem: LinearProblem) -> dict[str, Any]:
+    def _extra_settings(self, problem: LinearProblem) -> dict[str, Any]:
         return {}
 
     def _notes(self) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class Stochastic:
     def advance(self, vault: CentralVault, state: State) -> State:
         """One round: one question, one move."""
         gradient = self._ask(vault, state) + vault.problem.penalty_gradient(state["theta"])
-        return self._kept(vault.plan, {**self._moved(vault, state, gradient), "t": state["t"] + 1})
+        return self._kept(vault.plan, {**self._move(vault, state, gradient), "t": state["t"] + 1})
 
     def finish(self, vault: CentralVault, state: State) -> Floats:
         """What is handed over after the last round."""
@@ -188,7 +188,7 @@ class Stochastic:
         """What is done to a noisy gradient before it moves theta."""
         return gradient
 
-    def _moved(self, vault: CentralVault, state: State, gradient: Floats) -> State:
+    def _move(self, vault: CentralVault, state: State, gradient: Floats) -> State:
         """The state after a move along ``gradient``."""
         raise NotImplementedError
 

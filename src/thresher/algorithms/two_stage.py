@@ -35,6 +35,31 @@ class TwoStage:
     claim of epsilon=1 and delta=1e-8 is exceeded already in one dimension, more than fivefold in delta.
 
     Columns are measured in units of their bounds. ``clip`` is that of the residual of a row at its bound.
+
+    Parameters
+    ----------
+    stage_one : {"marginal", "votes"}
+        How the support is found.
+    share : float
+        Of the budget in zCDP, for stage one.
+    clip : float, optional
+        What residuals are clipped to. None: a public rule of the bounds.
+    ridge : float, optional
+        Of the penalty (ridge/2)||phi||^2. None: a public rule.
+    blocks : int, optional
+        Random blocks of rows that vote. None: about sqrt(n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import TwoStage
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=TwoStage(ridge=1.0)
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
     """
 
     stage_one: Literal["marginal", "votes"] = "marginal"

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import is_classifier
@@ -29,13 +29,13 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from thresher.audit.claims import Claim
-from thresher.audit.parallel import fresh_clone, in_parallel
+from thresher.audit.cases import Claim, Claimed, Estimator
+from thresher.audit.parallel import fresh_clone, run_in_parallel
 from thresher.audit.rates import Guarantee
 from thresher.data.concealment import without_causes
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import numeric_target, reject_text, without_values
-from thresher.privacy.arrays import Flags, Floats, Indices
+from thresher.privacy.arrays import Flags, Floats, Indices, Matrix, Values
 from thresher.privacy.budget import Adjacency, is_whole
 from thresher.privacy.warnings import ThresherWarning
 
@@ -53,8 +53,8 @@ FEWEST_MODELS = 4  # two to learn from and two to count, the least that have a s
 class Records:
     """The pool's rows: ``labels`` as the estimator wants them, ``target`` as the loss does (0 or 1 for two classes)."""
 
-    X: Any
-    labels: NDArray[Any]
+    X: Matrix
+    labels: Values
     target: Floats
     classifier: bool
 
@@ -69,7 +69,7 @@ class Records:
 
 
 @without_causes
-def read_records(estimator: Any, X: Any, y: Any) -> Records:
+def read_records(estimator: Estimator, X: Matrix, y: ArrayLike) -> Records:
     """Rows and targets, checked before anything is fitted; sparse rows stay sparse."""
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
         raise TypeError(
@@ -101,7 +101,7 @@ def read_records(estimator: Any, X: Any, y: Any) -> Records:
 
 
 def check_settings(
-    attack: Any, models: Any, priors: Any, confidence: Any, claimed: Any
+    attack: str, models: int, priors: Sequence[float], confidence: float, claimed: Claimed | None
 ) -> tuple[tuple[float, ...], Guarantee | None]:
     """The priors and the caller's claim, if every setting makes sense."""
     if attack not in ATTACKS:
@@ -119,7 +119,7 @@ def check_settings(
     return ratios, Guarantee(claim.epsilon, claim.delta)
 
 
-def _all_numbers(values: Any) -> bool:
+def _all_numbers(values: object) -> bool:
     return (
         isinstance(values, (Sequence, np.ndarray)) and np.ndim(values) == 1 and np.asarray(values).dtype.kind in "iuf"
     )
@@ -128,7 +128,7 @@ def _all_numbers(values: Any) -> bool:
 # -- the pool of models -----------------------------------------------------------------------------------------------
 
 
-class _Fitted(NamedTuple):
+class _FittedModel(NamedTuple):
     coefficients: Floats
     intercept: float
     guarantee: Guarantee | None
@@ -152,18 +152,18 @@ class Pool:
         """Where one of the attacker's own models had not the record."""
         return ~self.members & (np.arange(len(self.members)) < self.attackers)[:, None]
 
-    def margins(self, X: Any) -> Floats:
+    def margins(self, X: Matrix) -> Floats:
         """Every model's prediction (for two classes, the log-odds) for every record."""
         products: Floats = safe_sparse_dot(X, self.coefficients.T, dense_output=True)
         return products.T + self.intercepts[:, None]
 
 
 def fit_pool(
-    estimator: Any,
+    estimator: Estimator,
     records: Records,
     groups: Sequence[Flags],
     models: int,
-    random_state: Any,
+    random_state: int | None,
     claim: Guarantee | None,
     n_jobs: int | None,
     verbose: int,
@@ -176,7 +176,7 @@ def fit_pool(
     draws = [_draw(rng, len(records.target), coins, groups) for _ in range(models)]
     seeds = rng.integers(2**31, size=models).tolist()
     tasks = [(estimator, records.X, records.labels, rows, seed) for rows, seed in zip(draws, seeds, strict=True)]
-    fitted = in_parallel(_fit, tasks, title="models to attack", n_jobs=n_jobs, verbose=verbose)
+    fitted = run_in_parallel(_fit, tasks, title="models to attack", n_jobs=n_jobs, verbose=verbose)
     members = np.zeros((models, len(records.target)), dtype=bool)
     for inside, rows in zip(members, draws, strict=True):
         inside[rows] = True
@@ -200,7 +200,7 @@ def _draw(rng: np.random.Generator, n: int, coins: bool, groups: Sequence[Flags]
             return rows
 
 
-def _fit(estimator: Any, X: Any, labels: NDArray[Any], rows: Indices, seed: int) -> _Fitted:
+def _fit(estimator: Estimator, X: Matrix, labels: Values, rows: Indices, seed: int) -> _FittedModel:
     model = fresh_clone(estimator, seed)
     # One thread: how many there are decides the order of a sum and so its last bits, and n_jobs should decide nothing.
     with warnings.catch_warnings(), threadpool_limits(1):
@@ -211,7 +211,7 @@ def _fit(estimator: Any, X: Any, labels: NDArray[Any], rows: Indices, seed: int)
     coefficients = np.ravel(model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_)
     if len(coefficients) != X.shape[1]:
         raise ValueError(f"estimator={estimator!r} has several outputs; the attacks need one coefficient for a column")
-    return _Fitted(coefficients, float(np.ravel(getattr(model, "intercept_", 0.0))[0]), _guarantee_of(model))
+    return _FittedModel(coefficients, float(np.ravel(getattr(model, "intercept_", 0.0))[0]), _guarantee_of(model))
 
 
 def _guarantee_of(model: Any) -> Guarantee | None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from thresher.audit.attacks import (
@@ -18,7 +19,9 @@ from thresher.audit.attacks import (
     fit_pool,
     read_records,
 )
+from thresher.audit.cases import Claimed, Estimator
 from thresher.audit.rates import (
+    Axes,
     Guarantee,
     Threshold,
     accuracy,
@@ -29,8 +32,9 @@ from thresher.audit.rates import (
     shares,
     t_interval,
 )
-from thresher.privacy.arrays import Flags, Floats
+from thresher.privacy.arrays import Flags, Floats, Matrix
 from thresher.privacy.budget import is_whole
+from thresher.privacy.strict_json import Record
 
 __all__ = ["AttributeResult", "attribute"]
 
@@ -41,6 +45,55 @@ class AttributeResult:
 
     Only the difference is the model's leak about its members; what it says about strangers it has learned from others
     (Jayaraman and Evans 2022). A bound is None where nothing is guaranteed; bounds hold for expected rates.
+
+    Parameters
+    ----------
+    attack : str
+        The score: "loss" or "gradient".
+    column : str or int
+        Its name or position.
+    values : (low, high)
+        What was told apart.
+    rows : int
+        Those that hold one of the two values.
+    models : int
+        Those that were attacked and counted.
+    accuracy_members, accuracy_non_members : float
+        How often the value was guessed.
+    advantage : float
+        The difference of the two.
+    advantage_interval : (low, high)
+        Of the advantage, with ``confidence``.
+    advantage_bound : float or None
+        The most that the guarantee allows.
+    confidence : float
+        Of the interval.
+    threshold : Threshold
+        Of the accuracies.
+    priors : tuple of float
+        Records with ``low`` for each with ``high``.
+    predictive_values_members, predictive_values_non_members : tuple
+        One for each prior; None where no record was flagged.
+    predictive_value_bounds : tuple or None
+        For members, given the rates on non-members.
+    sure_threshold : Threshold
+        Of the predictive values.
+    rates_members, rates_non_members : (float, float)
+        At the sure threshold: the share flagged of ``high`` and of ``low``.
+    guarantee : Guarantee or None
+        What the bounds follow from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.audit import attribute
+    >>> X = np.sin(np.arange(1000.0)).reshape(200, 5)
+    >>> X[:, 0] = np.arange(200) % 2
+    >>> model = SparseRegressor(2, epsilon=1.0, feature_bound=1.0, target_bound=1.0)
+    >>> result = attribute(model, X, X[:, 2], 0, models=4, random_state=0)
+    >>> 0 < result.advantage_bound < 1
+    True
     """
 
     attack: str
@@ -68,7 +121,7 @@ class AttributeResult:
         """Plain numbers, ready for JSON."""
         return asdict(self)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Positive predictive values against the prior, with the most that the guarantee allows; returns the axes."""
         lines = {
             "members": self.predictive_values_members,
@@ -79,9 +132,9 @@ class AttributeResult:
 
 
 def attribute(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: Estimator,
+    X: Matrix,
+    y: ArrayLike,
     column: str | int,
     *,
     values: tuple[float, float] | None = None,
@@ -89,8 +142,8 @@ def attribute(
     models: int = 32,
     priors: Sequence[float] = (1, 2, 10, 100),
     confidence: float = 0.99,
-    claimed: Any = None,
-    random_state: Any = None,
+    claimed: Claimed | None = None,
+    random_state: int | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> AttributeResult:
@@ -101,9 +154,50 @@ def attribute(
     Calibration uses models without the record only, so the attacker never sees the value it is after. "loss" is the
     stronger attack here: a filled-in value moves a record's pull as well, which "gradient" takes for evidence.
 
-    ``column`` is an index, or a name if X is a frame. ``values`` are (low, high), by default the two values the column
-    holds; rows that hold neither are not attacked. The other parameters are those of
-    ``thresher.audit.membership.membership``; a prior is the number of records with ``low`` for each with ``high``.
+    Parameters
+    ----------
+    estimator : estimator
+        An unfitted linear model with scikit-learn's conventions, of one target or two classes.
+    X : matrix or frame
+        The pool of rows, of which each model is fitted on a random half.
+    y : array
+        Their targets: numbers, or two classes.
+    column : int or str
+        What is inferred: a position, or a name if X is a frame.
+    values : (low, high), optional
+        The two values to tell apart; by default those the column holds. Rows that hold neither are not attacked.
+    attack : "loss" or "gradient"
+        The score; see ``thresher.audit.attacks.attack_scores``.
+    models : int
+        How many are fitted, at least 4; every other one is the attacker's own.
+    priors : sequence of float
+        How many records with ``low`` there are for each with ``high``.
+    confidence : float
+        Of the advantage's interval, which speaks of this pool of rows.
+    claimed : Budget, (epsilon, delta) or epsilon
+        The guarantee to hold the attack against, where the model carries no certificate (or instead of it).
+    random_state : int
+        Which rows are members, and the models' noise; makes the attack repeatable.
+    n_jobs : int
+        Processes, as in scikit-learn; -1 takes all cores.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Returns
+    -------
+    AttributeResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.audit import attribute
+    >>> X = np.sin(np.arange(1000.0)).reshape(200, 5)
+    >>> X[:, 0] = np.arange(200) % 2
+    >>> model = SparseRegressor(2, epsilon=1.0, feature_bound=1.0, target_bound=1.0)
+    >>> found = attribute(model, X, X[:, 2], 0, models=4, random_state=0)
+    >>> found.values, found.rows, found.guarantee.epsilon
+    ((0.0, 1.0), 200, 1.0)
     """
     ratios, claim = check_settings(attack, models, priors, confidence, claimed)
     records = read_records(estimator, X, y)
@@ -139,7 +233,7 @@ def _counted(
     attackers: int,
     groups: Sequence[Flags],
     guarantee: Guarantee | None,
-    facts: Mapping[str, Any],
+    facts: Record,
 ) -> AttributeResult:
     """Thresholds from the members of the first ``attackers`` models, everything else from the other models."""
     low, high = groups
@@ -182,7 +276,7 @@ def _counted(
     )
 
 
-def _position(X: Any, width: int, column: str | int) -> int:
+def _position(X: Matrix, width: int, column: str | int) -> int:
     names = list(getattr(X, "columns", ()))
     if column in names:
         return names.index(column)
@@ -192,7 +286,7 @@ def _position(X: Any, width: int, column: str | int) -> int:
     raise ValueError(f"column={column!r} is not in X; {known}")
 
 
-def _two_values(column: str | int, secret: Floats, values: Any) -> tuple[float, float]:
+def _two_values(column: str | int, secret: Floats, values: tuple[float, float] | None) -> tuple[float, float]:
     """(low, high), each held by enough rows."""
     if values is None:
         held = np.unique(secret)

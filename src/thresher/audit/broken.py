@@ -1,24 +1,38 @@
-"""Deliberately broken vaults: an auditor that does not catch these proves nothing by catching nothing."""
+"""Deliberately broken vaults and federations: an auditor that does not catch these proves nothing by silence."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from thresher.privacy.arrays import Floats, Indices
+from thresher.audit.joint_witness import Consortium, blocks_of, sizes_of
+from thresher.audit.local_witness import IMPOSSIBLE
+from thresher.federated.aggregation import Law, drawn
+from thresher.federated.parties import Party
+from thresher.privacy.arrays import Floats, Indices, Integers, Matrix
+from thresher.privacy.laws.skellam import Skellam
+from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianReport, Release, SampledRelease
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
-from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.engines import Engine
+from thresher.vaults.engines.sparse import SparseEngine
 from thresher.vaults.people import Reporter
+from thresher.vaults.polytopes import Walk
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = [
+    "AskedTwice",
+    "BarePart",
     "FreeSign",
+    "KnownCoins",
     "LowThreshold",
+    "NoDither",
+    "QuietCoins",
     "QuietLabels",
     "QuietNoise",
     "QuietReports",
@@ -29,6 +43,7 @@ __all__ = [
     "Twice",
     "Unclipped",
     "UnclippedLabels",
+    "UnclippedParties",
     "WholeBatch",
     "WrongSign",
 ]
@@ -56,18 +71,18 @@ class QuietNoise(NoiseSource):
 class Unclipped(CentralVault):
     """Forgets to clip rows, targets and gradients, and adds noise as if it had not."""
 
-    def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
+    def _clip(self, X: Matrix, y: Floats) -> tuple[Matrix, Floats]:
         return X.copy() if sparse.issparse(X) else np.array(X, dtype=np.float64, order="F"), y.copy()
 
     def _limits_of(self, norms: Floats, clip: float) -> Floats:
         return np.full_like(norms, np.inf)
 
-    def _followed(
-        self, engine: Any, walk: Walk, release: Release, clip: float, sensitivity: float
+    def _follow(
+        self, engine: SparseEngine, walk: Walk, release: Release, clip: float, sensitivity: float
     ) -> tuple[int, float]:
-        return super()._followed(engine, walk, release, WILDEST * clip, sensitivity)
+        return super()._follow(engine, walk, release, WILDEST * clip, sensitivity)
 
-    def _mean_gradient(self, engine: Any, margins: Floats, limits: Floats | float) -> Floats:
+    def _mean_gradient(self, engine: Engine, margins: Floats, limits: Floats | float) -> Floats:
         return super()._mean_gradient(engine, margins, math.inf)
 
     def _clipped_losses(self, margins: Floats, clip: float) -> Floats:
@@ -78,7 +93,7 @@ class SharedFormula(CentralVault):
     """Chooses one formula for the norms of all rows: another one as soon as a single entry of any row is tiny."""
 
     def _norms(self) -> Floats:
-        rows: Any = self._open()
+        rows = self._open()
         X = np.column_stack([rows.product(column) for column in np.eye(rows.dimension)])
         sizes = np.abs(X)
         if np.all((sizes > 1e-150) | (sizes == 0)):
@@ -91,28 +106,28 @@ class SharedFormula(CentralVault):
 class FreeSign(CentralVault):
     """Publishes exact signs: of every number, or of the vertex on an axis that was chosen privately."""
 
-    def _added(
+    def _add_noise(
         self, value: Floats, noise: str, sensitivity: float, multiplier: float, error: float = 0.0
     ) -> tuple[Floats, float]:
-        answer, scale = super()._added(value, noise, sensitivity, multiplier, error)
+        answer, scale = super()._add_noise(value, noise, sensitivity, multiplier, error)
         return np.copysign(answer, value), scale
 
-    def _top(
+    def _pick_noisy(
         self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
     ) -> tuple[Indices, float]:
         ahead, back = np.split(scores, 2)
-        axes, scale = super()._top(np.maximum(ahead, back), picks, noise, sensitivity, multiplier, error)
+        axes, scale = super()._pick_noisy(np.maximum(ahead, back), picks, noise, sensitivity, multiplier, error)
         return np.where(ahead[axes] >= back[axes], axes, axes + len(ahead)), scale
 
 
 class Rerun(CentralVault):
     """Draws a choice again until it looks good, and pays for the last draw only."""
 
-    def _top(
+    def _pick_noisy(
         self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
     ) -> tuple[Indices, float]:
         for _ in range(RETRIES):
-            chosen, scale = super()._top(scores, picks, noise, sensitivity, multiplier, error)
+            chosen, scale = super()._pick_noisy(scores, picks, noise, sensitivity, multiplier, error)
             if scores[chosen].max() == scores.max():
                 break
         return chosen, scale
@@ -125,7 +140,7 @@ class WrongSign(CentralVault):
     Taken off, every candidate is ahead of the best with a chance that falls with the number of the others.
     """
 
-    def _top(
+    def _pick_noisy(
         self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
     ) -> tuple[Indices, float]:
         scale = multiplier * sensitivity
@@ -136,10 +151,10 @@ class WrongSign(CentralVault):
 class LowThreshold(TextVault):
     """Publishes a text as soon as its noisy count is at least 1, as if everybody knew what texts there may be."""
 
-    def _above(
-        self, counts: dict[Any, int], threshold: float, sensitivity: float, multiplier: float
-    ) -> tuple[list[Any], float]:
-        return super()._above(counts, 1.0, sensitivity, multiplier)
+    def _texts_above(
+        self, counts: dict[str, int], threshold: float, sensitivity: float, multiplier: float
+    ) -> tuple[list[str], float]:
+        return super()._texts_above(counts, 1.0, sensitivity, multiplier)
 
 
 # -- random batches -------------------------------------------------------------------------------------------------
@@ -148,16 +163,16 @@ class LowThreshold(TextVault):
 class WholeBatch(CentralVault):
     """Takes all rows where a random batch of them is paid for."""
 
-    def _drawn(self, release: SampledRelease) -> Indices:
+    def _draw_batch(self, release: SampledRelease) -> Indices:
         return np.arange(len(self._targets))
 
 
 class ReusedBatch(CentralVault):
     """Draws one batch and keeps it for all answers."""
 
-    def _drawn(self, release: SampledRelease) -> Indices:
-        draw = super()._drawn
-        return self._known("batch", None, lambda: draw(release))  # type: ignore[no-any-return]
+    def _draw_batch(self, release: SampledRelease) -> Indices:
+        draw = super()._draw_batch
+        return self._cached("batch", None, lambda: draw(release))
 
 
 class SwappedClips(CentralVault):
@@ -230,8 +245,8 @@ def _beyond(values: Floats) -> Floats:
 class UnclippedLabels(LabelVault):
     """Forgets to clip labels, as they enter and before they are randomised."""
 
-    def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
-        return super()._clipped(X, y)[0], y.copy()
+    def _clip(self, X: Matrix, y: Floats) -> tuple[Matrix, Floats]:
+        return super()._clip(X, y)[0], y.copy()
 
     def _units(self) -> Floats:
         middle, radius = self.problem.bounds.target_span
@@ -239,3 +254,93 @@ class UnclippedLabels(LabelVault):
 
     def _randomiser(self, release: Release) -> Any:
         return Unbounded(super()._randomiser(release))
+
+
+# -- federations ------------------------------------------------------------------------------------------------------
+# What is opened is all that an attacker sees. So what else leaks stands beside the noisy sum, as a row of its own.
+
+
+Parts = Callable[[], list[Integers]]
+
+UNKNOWN = 0.25  # of the coins, to those who collude
+
+
+def fewer_coins(law: Law, share: float) -> Law:
+    """The law with that share of the coins, which must be an even number, or of the variance."""
+    if isinstance(law, Skellam):
+        return Skellam(share * law.variance)
+    return replace(law, coins=2 * round(share * law.coins / 2))
+
+
+class QuietCoins(Consortium):
+    """Tosses about half of the coins: 0.7 of the noise that is paid for."""
+
+    def _noisy_sum(self, parts: Parts, law: Law) -> Integers:
+        return super()._noisy_sum(parts, fewer_coins(law, QUIET**2))
+
+    def _log_chance(self, answer: Integers, parts: Sequence[Integers], law: Law) -> float:
+        return super()._log_chance(answer, parts, fewer_coins(law, QUIET**2))
+
+
+class _UnclippedParty(Unclipped, Party):
+    """Forgets to clip rows, targets and gradients."""
+
+
+class UnclippedParties(Consortium):
+    """Parties that forget to clip; the noise is as if they had not."""
+
+    def _seated(self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource) -> list[Party]:
+        data, clipped = blocks_of(X, sizes_of(plan.problem.n)), super()._seated(X, y, plan, noise)
+        blocks = zip(data.blocks, data.split(y), clipped, strict=True)
+        return [_UnclippedParty(rows, targets, party.plan, noise) for rows, targets, party in blocks]
+
+
+class NoDither(Consortium):
+    """Noise on whole multiples of 2^k alone, as a released circuit draws it: the rest is the exact sum (E-24)."""
+
+    def _noisy_sum(self, parts: Parts, law: Any) -> Integers:
+        held = parts()
+        total = np.sum(held, axis=0)
+        heads = super()._noisy_sum(lambda: [np.zeros_like(total)], law.coarser(law.dither))
+        noisy: Integers = total + heads * 2**law.dither
+        return noisy
+
+    def _log_chance(self, answer: Integers, parts: Sequence[Integers], law: Any) -> float:
+        heads, rest = np.divmod(answer - np.sum(parts, axis=0), 2**law.dither)
+        if np.any(rest):
+            return IMPOSSIBLE
+        return super()._log_chance(heads, [np.zeros_like(heads)], law.coarser(law.dither))
+
+
+class BarePart(Consortium):
+    """Shows the first coordinate of one party's part, as if a share of it had gone to everybody."""
+
+    def _noisy_sum(self, parts: Parts, law: Law) -> Integers:
+        held = parts()
+        noisy = super()._noisy_sum(lambda: held, law)
+        return np.stack([noisy, np.full_like(noisy, held[0][0])])
+
+    def _log_chance(self, answer: Integers, parts: Sequence[Integers], law: Law) -> float:
+        noisy, shown = answer
+        return super()._log_chance(noisy, parts, law) if shown[0] == parts[0][0] else IMPOSSIBLE
+
+
+class AskedTwice(Consortium):
+    """Prepares a round anew, with fresh noise, after it was opened: two releases for the price of one."""
+
+    def _noisy_sum(self, parts: Parts, law: Law) -> Integers:
+        held = parts()
+        return np.stack([super(AskedTwice, self)._noisy_sum(lambda: held, law) for _ in range(2)])
+
+
+class KnownCoins(Consortium):
+    """Three quarters of the noise are known to colluding parties, who take them off: half of its sd is left."""
+
+    def _noisy_sum(self, parts: Parts, law: Law) -> Integers:
+        noisy = super()._noisy_sum(parts, fewer_coins(law, UNKNOWN))
+        known = drawn(self._noise, fewer_coins(law, 1 - UNKNOWN), noisy.size)
+        return np.stack([noisy + known, known])
+
+    def _log_chance(self, answer: Integers, parts: Sequence[Integers], law: Law) -> float:
+        noisy, known = answer
+        return super()._log_chance(noisy - known, parts, fewer_coins(law, UNKNOWN))

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from thresher.audit.broken import (
+    AskedTwice,
+    BarePart,
     FreeSign,
+    KnownCoins,
     LowThreshold,
+    NoDither,
+    QuietCoins,
     QuietLabels,
     QuietNoise,
     QuietReports,
@@ -17,30 +22,24 @@ from thresher.audit.broken import (
     Twice,
     Unclipped,
     UnclippedLabels,
+    UnclippedParties,
     WholeBatch,
     WrongSign,
 )
-from thresher.audit.broken_joint import (
-    AskedTwice,
-    BarePart,
-    KnownCoins,
-    NoDither,
-    QuietCoins,
-    UnclippedParties,
-)
-from thresher.audit.cases import Case
+from thresher.audit.cases import AuditCase
 from thresher.audit.game import Suspect
-from thresher.audit.questions import QUESTIONS, Question
+from thresher.audit.questions import QUESTIONS, AuditedQuestion
+from thresher.vaults.vault import Vault
 
 __all__ = ["broken_cases"]
 
 
-def broken_cases() -> list[Case]:
+def broken_cases() -> list[AuditCase]:
     """Of a curator's questions, of random batches, of people and of parties."""
     return [*_broken(), *_broken_batches(), *_broken_reports(), *_broken_parties()]
 
 
-def _broken() -> list[Case]:
+def _broken() -> list[AuditCase]:
     """Each break of the questions it concerns, ``others`` in other ways.
 
     Free signs of choices are those of vertices of an l1 ball.
@@ -65,7 +64,7 @@ def _broken() -> list[Case]:
     return cases
 
 
-def _broken_batches() -> list[Case]:
+def _broken_batches() -> list[AuditCase]:
     """Broken copies of random batches; of choices, the one whose noise has the wrong sign."""
     whole = ["sampled-gradient", "added-gradient", "few-fixed-gradient", "sampled-momentum"]
     cases = [_broken_case(name, "whole-batch", {"vault": WholeBatch}, 8_000) for name in whole]
@@ -75,7 +74,7 @@ def _broken_batches() -> list[Case]:
     return cases
 
 
-def _broken_reports() -> list[Case]:
+def _broken_reports() -> list[AuditCase]:
     """Broken copies of people. Unclipped labels that are numbers alone can escape.
 
     A class is one of a list. A gradient that was not clipped leaves only its direction or its signs: whatever vector a
@@ -94,13 +93,16 @@ def _broken_reports() -> list[Case]:
 SHARED = ("shared-gradient", "shared-minimiser")
 
 
-def _broken_parties() -> list[Case]:
+def _broken_parties() -> list[AuditCase]:
     """Broken copies of joint answers. What is opened beside a noisy sum is the same for both questions.
 
     A minimiser takes long to find, so of copies with too little noise it gets the one that is caught in fewer runs.
     """
-    both: dict[str, tuple[Any, int]] = {"unclipped": (UnclippedParties, 500), "known-coins": (KnownCoins, 6_000)}
-    one: dict[str, tuple[Any, int]] = {
+    both: dict[str, tuple[type[Vault], int]] = {
+        "unclipped": (UnclippedParties, 500),
+        "known-coins": (KnownCoins, 6_000),
+    }
+    one: dict[str, tuple[type[Vault], int]] = {
         "quiet": (QuietCoins, 24_000),
         "no-dither": (NoDither, 500),
         "bare-part": (BarePart, 500),
@@ -114,6 +116,6 @@ def _broken_parties() -> list[Case]:
     ]
 
 
-def _broken_case(name: str, how: str, parts: dict[str, Any], runs: int) -> Case:
-    item: Question = QUESTIONS[name]
-    return Case(f"{name}-{how}", "broken", Suspect(item.probe, **parts), item.pair, item.claim, runs, how)
+def _broken_case(name: str, how: str, parts: dict[str, Any], runs: int) -> AuditCase:
+    item: AuditedQuestion = QUESTIONS[name]
+    return AuditCase(f"{name}-{how}", "broken", Suspect(item.probe, **parts), item.pair, item.claim, runs, how)

@@ -18,6 +18,7 @@ from thresher.algorithms import (
     DPSRM,
     LDPIHT,
     RRPSGD,
+    Algorithm,
     DPAdam,
     DPLSAdam,
     FrankWolfe,
@@ -31,8 +32,7 @@ from thresher.algorithms import (
 )
 from thresher.audit import pairs
 from thresher.audit.broken_cases import broken_cases
-from thresher.audit.cases import Case
-from thresher.audit.claims import Claim
+from thresher.audit.cases import AuditCase, Claim, Target
 from thresher.audit.fitted_cases import broken_fits, sound_fits
 from thresher.audit.game import AuditResult, Suspect, audit
 from thresher.audit.membership import MembershipResult, membership
@@ -44,14 +44,16 @@ from thresher.estimates.columns import FrequentTexts, MeanFlags
 from thresher.federated.plans import joint
 from thresher.models.scaler import ColumnRanges
 from thresher.models.sparse import SparseRegressor
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.progress import progress_bar
+from thresher.vaults import CentralVault
 from thresher.vaults.losses import LOGISTIC, MULTINOMIAL
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["Case", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
+__all__ = ["AuditCase", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
 
 GAUSSIAN = Claim(2.0, 1e-5)
 MIXED = Claim(2.0, 0.01)  # counts see little of an epsilon that is only exceeded with chance 1e-5
@@ -61,7 +63,7 @@ MIXED = Claim(2.0, 0.01)  # counts see little of an epsilon that is only exceede
 class Finding:
     """A case and what its audit found."""
 
-    case: Case
+    case: AuditCase
     result: AuditResult
 
     @property
@@ -70,7 +72,7 @@ class Finding:
         return (self.case.sound and self.result.violated) or (self.case.kind == "broken" and not self.result.violated)
 
 
-def catalogue() -> list[Case]:
+def catalogue() -> list[AuditCase]:
     """Algorithms, single questions, formulas as printed, and broken copies of the questions."""
     return [
         *_algorithms(), *_stochastic_algorithms(), *_local_algorithms(), *_joint_algorithms(), *_questions(),
@@ -78,7 +80,7 @@ def catalogue() -> list[Case]:
     ]  # fmt: skip
 
 
-def find_cases(name: str) -> list[Case]:
+def find_cases(name: str) -> list[AuditCase]:
     """The cases of one name, or all."""
     known = catalogue()
     if name == "all":
@@ -93,7 +95,7 @@ def find_cases(name: str) -> list[Case]:
 
 
 def audit_cases(
-    cases: Sequence[Case], *, runs: int | None = None, confidence: float = 0.99, random_state: int | None = None,
+    cases: Sequence[AuditCase], *, runs: int | None = None, confidence: float = 0.99, random_state: int | None = None,
     n_jobs: int | None = None, verbose: int = 0,
 ) -> Iterator[Finding]:  # fmt: skip
     """Audit one case after the other; ``confidence`` is that of the whole: no sound claim at all is flagged.
@@ -137,12 +139,12 @@ def membership_examples(
     }
 
 
-def _algorithms() -> list[Case]:
+def _algorithms() -> list[AuditCase]:
     row, one_column = pairs.mirrored_row(), pairs.mirrored_row(d=1, sparsity=1)
     classes, added = pairs.mirrored_row(LOGISTIC), pairs.mirrored_row(adjacency="add-remove")
     three_classes = pairs.mirrored_row(MULTINOMIAL)
     rises, class_rises = pairs.one_rises(), pairs.one_rises(LOGISTIC)
-    cases: list[tuple[Any, Pair, Claim, int]] = [
+    cases: list[tuple[Target, Pair, Claim, int]] = [
         (DPIGHT(), row, GAUSSIAN, 10_000),
         (DPIGHT(iterations=5), classes, GAUSSIAN, 10_000),
         (DPIGHT(iterations=5), three_classes, GAUSSIAN, 10_000),
@@ -166,15 +168,15 @@ def _algorithms() -> list[Case]:
         (FrequentTexts(fewest=1), pairs.edge(1), Claim(2.0, 0.1), 10_000),
         (FrequentTexts(fewest=1), pairs.rare_text(), Claim(2.0, 0.1), 10_000),
     ]
-    return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
+    return [AuditCase(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 
-def _stochastic_algorithms() -> list[Case]:
+def _stochastic_algorithms() -> list[AuditCase]:
     """A few rounds on half of few rows: small batches of many hide a row so well that counts see nothing."""
     row, classes = pairs.mirrored_row(n=20), pairs.mirrored_row(LOGISTIC, n=20)
     added, three_classes = pairs.mirrored_row(n=20, adjacency="add-remove"), pairs.mirrored_row(MULTINOMIAL, n=20)
     few: dict[str, Any] = {"batch": 10, "passes": 1}
-    cases: list[tuple[Any, Pair, Claim, int]] = [
+    cases: list[tuple[Target, Pair, Claim, int]] = [
         (DPSRM(**few), row, MIXED, 5_000),
         (DPSRM(**few, first_batch=20), classes, MIXED, 5_000),
         (DPLSSGD(**few), row, MIXED, 5_000),
@@ -189,16 +191,16 @@ def _stochastic_algorithms() -> list[Case]:
         (DPAGD(splits=4), classes, MIXED, 5_000),
         (RRPSGD(passes=2), pairs.mirrored_row(n=2), MIXED, 5_000),
     ]
-    return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
+    return [AuditCase(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 
-def _local_algorithms() -> list[Case]:
+def _local_algorithms() -> list[AuditCase]:
     """One person or two: the attacker sees every report by itself, so a crowd hides nobody. Three columns: no ties."""
     row, person = pairs.mirrored_row(n=2, d=3), pairs.mirrored_row(n=1, d=3)
     label, classes = pairs.mirrored_row(n=2, d=1, sparsity=1), pairs.mirrored_row(LOGISTIC, n=1, d=3)
     three_classes = pairs.mirrored_row(MULTINOMIAL, n=2)
     one, two = Claim(1.0), Claim(2.0)
-    cases: list[tuple[Any, Pair, Claim, int]] = [
+    cases: list[tuple[Target, Pair, Claim, int]] = [
         (LDPIHT(), row, one, 10_000),
         (LDPIHT(iterations=1), classes, one, 10_000),
         (LDPIHT(randomiser="duchi-l2", iterations=1), person, one, 10_000),
@@ -213,48 +215,50 @@ def _local_algorithms() -> list[Case]:
         (LabelLDPIHT(iterations=5), three_classes, two, 5_000),
         (LabelLasso(), label, two, 5_000),
     ]
-    return [Case(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
+    return [AuditCase(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 
 @dataclass(frozen=True)
-class Jointly:
+class JointAlgorithm:
     """An algorithm as parties run it together: the same, with joint noise."""
 
     name: str
-    algorithm: Any
+    algorithm: Algorithm
 
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         return joint(self.algorithm.plan(problem, budget), "reference")
 
-    def run(self, vault: Any) -> Any:
+    def run(self, vault: CentralVault) -> Floats:
         return self.algorithm.run(vault)
 
 
-def _joint_algorithms() -> list[Case]:
+def _joint_algorithms() -> list[AuditCase]:
     """The row that is replaced is all that one of three parties holds."""
     row, added = pairs.mirrored_row(), pairs.mirrored_row(adjacency="add-remove")
     classes = pairs.mirrored_row(LOGISTIC)
-    cases: list[tuple[str, Any, Pair, int]] = [
+    cases: list[tuple[str, Target, Pair, int]] = [
         ("joint-dp-ight", DPIGHT(iterations=3), row, 5_000),
         ("joint-dp-ight", DPIGHT(iterations=3), added, 5_000),
         ("mpc-grad-p", DPGD(passes=3), classes, 5_000),
         ("mpc-out-p", OutputPerturbation(ridge=10.0), row, 5_000),  # which keeps the residual clipped
     ]
-    return [Case(name, "algorithm", Jointly(name, item), pair, MIXED, runs) for name, item, pair, runs in cases]
+    return [
+        AuditCase(name, "algorithm", JointAlgorithm(name, item), pair, MIXED, runs) for name, item, pair, runs in cases
+    ]
 
 
-def _questions() -> list[Case]:
+def _questions() -> list[AuditCase]:
     # selection: of all choices, the one that most algorithms rest on
     more = {"selection": 30_000, "votes": 6_000, "sampled-gradients": 4_000}
     cases = [
-        Case(name, "question", item.probe, item.pair, item.claim, more.get(name, 10_000))
+        AuditCase(name, "question", item.probe, item.pair, item.claim, more.get(name, 10_000))
         for name, item in QUESTIONS.items()
     ]
     gradient, strict = QUESTIONS["gradient"], Claim(1.0, 1e-5)
-    cases.append(Case("gradient", "question", gradient.at(strict), gradient.pair, strict, 60_000))
+    cases.append(AuditCase("gradient", "question", gradient.at(strict), gradient.pair, strict, 60_000))
     exact = partial(NoiseSource, hardened=True)
     for name in ("gradient", "selection"):
         item = QUESTIONS[name]
         suspect = Suspect(item.probe, noise=exact)
-        cases.append(Case(f"{name}-hardened", "question", suspect, item.pair, item.claim, 10_000))
+        cases.append(AuditCase(f"{name}-hardened", "question", suspect, item.pair, item.claim, 10_000))
     return cases

@@ -12,8 +12,7 @@ from sklearn.base import clone
 
 from thresher.algorithms import OutputPerturbation
 from thresher.audit import pairs
-from thresher.audit.cases import Case
-from thresher.audit.claims import Claim
+from thresher.audit.cases import AuditCase, Claim
 from thresher.audit.pairs import Pair
 from thresher.models.options import AdjacencyName
 from thresher.models.sparse import SparseClassifier, SparseRegressor
@@ -29,7 +28,7 @@ from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.scoring import Scoring
 from thresher.vaults.trials import Trial
 
-__all__ = ["OfPeople", "Searched", "broken_fits", "sound_fits"]
+__all__ = ["FitOfPeople", "SearchFit", "broken_fits", "sound_fits"]
 
 CLAIM = Claim(2.0, 0.01)
 ROWS_EACH = 6
@@ -37,25 +36,25 @@ GRID = 10
 SCORED = 0.98  # of the rows of a search: what is learnt from a row that is fitted is not seen
 
 
-def sound_fits() -> list[Case]:
+def sound_fits() -> list[AuditCase]:
     row, added = pairs.mirrored_row(), pairs.mirrored_row(adjacency="add-remove")
     return [
-        Case("people", "algorithm", OfPeople(), row, CLAIM, 5_000),
-        Case("people", "algorithm", OfPeople(adjacency="add-remove"), added, CLAIM, 5_000),
-        Case("private-search", "algorithm", Searched(), one_label(), CLAIM, 5_000),
+        AuditCase("people", "algorithm", FitOfPeople(), row, CLAIM, 5_000),
+        AuditCase("people", "algorithm", FitOfPeople(adjacency="add-remove"), added, CLAIM, 5_000),
+        AuditCase("private-search", "algorithm", SearchFit(), one_label(), CLAIM, 5_000),
     ]
 
 
-def broken_fits() -> list[Case]:
+def broken_fits() -> list[AuditCase]:
     """A claim about rows that is taken for one about people; a grid search that claims what one of its fits costs."""
     return [
-        Case("people-as-rows", "broken", OfPeople(grouped=False), pairs.mirrored_row(), CLAIM, 500, "as-rows"),
-        Case("private-search-grid", "broken", Searched(grid=GRID), one_label(), CLAIM, 1_000, "grid"),
+        AuditCase("people-as-rows", "broken", FitOfPeople(grouped=False), pairs.mirrored_row(), CLAIM, 500, "as-rows"),
+        AuditCase("private-search-grid", "broken", SearchFit(grid=GRID), one_label(), CLAIM, 1_000, "grid"),
     ]
 
 
 @dataclass(frozen=True)
-class OfPeople:
+class FitOfPeople:
     """A fit in which everybody has the row of the pair six times over; what is seen is the model."""
 
     grouped: bool = True
@@ -73,7 +72,7 @@ class OfPeople:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchFit:
     """A search whose best score is seen; most rows are scored, so that this tells most.
 
     ``grid`` is that of a grid search: so many trials, each with the whole budget, of which all scores are seen.
@@ -88,12 +87,12 @@ class Searched:
             with Trials(X, y, plan, noise) as vault:
                 search.run(vault)
                 return np.array([vault.published["best_score"]])
-        with AllTold(X, y, plan, noise) as vault:
+        with AllScoresTold(X, y, plan, noise) as vault:
             search.run(vault)
             return np.array([np.mean(vault.scores)])
 
 
-class AllTold(Trials):
+class AllScoresTold(Trials):
     """As many trials as are expected, and what each of them scored."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -101,8 +100,8 @@ class AllTold(Trials):
         self._noise.trials = round  # type: ignore[method-assign,assignment]
         self.scores: list[float] = []
 
-    def _tried(self, *arguments: Any) -> Trial:
-        trial = super()._tried(*arguments)
+    def _run_trial(self, *arguments: Any) -> Trial:
+        trial = super()._run_trial(*arguments)
         self.scores.append(trial.score)
         return trial
 

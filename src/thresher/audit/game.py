@@ -15,15 +15,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from thresher.algorithms import DENSE, LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_dense, resolve_local
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
-from thresher.audit.claims import Claim
+from thresher.audit.cases import Claim, Claimed, Estimator, Target
 from thresher.audit.pairs import Pair
-from thresher.audit.parallel import fresh_clone, in_parallel
+from thresher.audit.parallel import fresh_clone, run_in_parallel
 from thresher.audit.witness import vault_of, witness_of
-from thresher.privacy.arrays import Floats
+from thresher.privacy.arrays import Floats, Matrix
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import ThresherWarning
@@ -34,6 +34,9 @@ from thresher.vaults.vault import Vault
 __all__ = ["AuditResult", "Event", "Suspect", "audit", "fit_of", "name_of", "plan_of", "suspect_of"]
 
 Bits = NDArray[np.int64]
+
+Play = Callable[..., tuple[Bits, list[Any]]]
+"""Some runs: their coins, and what was seen of each."""
 
 LEARNING = 0.25  # of the runs: where the rule for guessing is learnt; the others are counted
 CHUNK = 250  # runs done in one go; fixed, so that the number of processes changes nothing
@@ -48,6 +51,22 @@ class Suspect:
 
     ``vault`` is by default the one that the algorithm's plan trusts; ``noise`` makes a noise source from a seed, or
     from None.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        What is run.
+    vault : class, optional
+        A vault to run it over, perhaps a broken one. None: that of the algorithm's plan.
+    noise : callable
+        Makes a noise source from a seed, or from None.
+
+    Examples
+    --------
+    >>> from thresher.algorithms import DPIGHT
+    >>> from thresher.audit import Suspect
+    >>> Suspect(DPIGHT(iterations=1)).vault is None
+    True
     """
 
     algorithm: Algorithm | LocalAlgorithm
@@ -61,7 +80,19 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Event:
-    """The rule for guessing: the second data set if score >= high, the first if score < low, else neither."""
+    """The rule for guessing: the second data set if score >= high, the first if score < low, else neither.
+
+    Parameters
+    ----------
+    low, high : float
+        Where guesses begin; infinite if that side is never guessed.
+
+    Examples
+    --------
+    >>> from thresher.audit import Event
+    >>> print(Event(float("-inf"), 2.0))
+    second if the score is at least 2
+    """
 
     low: float
     high: float
@@ -88,7 +119,38 @@ class Event:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found: with the stated confidence, epsilon at the claimed delta is above ``epsilon_lower``."""
+    """What an audit found: with the stated confidence, epsilon at the claimed delta is above ``epsilon_lower``.
+
+    Parameters
+    ----------
+    target, pair : str
+        What was attacked, and where.
+    claimed_epsilon, delta : float
+        What was claimed.
+    epsilon_lower : float
+        What epsilon is above, with ``confidence``.
+    mu_lower : float or None
+        The same for mu of Gaussian DP, if ``assumption`` holds.
+    confidence : float
+        Of the bound.
+    event : Event
+        The rule for guessing.
+    right, wrong : int
+        Guesses, in the runs that are counted.
+    counted, runs : int
+        How many runs are counted, of all that were played.
+    assumption : str or None
+        What the bound rests on, beside counting.
+    seconds : float
+        How long it took.
+
+    Examples
+    --------
+    >>> from thresher.audit import audit, pairs
+    >>> result = audit("output-perturbation", pairs.mirrored_row(n=20), claimed=(1.0, 1e-3), runs=400)
+    >>> result.counted, result.to_dict()["violated"] == result.violated
+    (400, True)
+    """
 
     target: str
     pair: str
@@ -125,10 +187,10 @@ class AuditResult:
 
 
 def audit(
-    target: str | Algorithm | Suspect | Callable[..., Any] | Any,
+    target: Target,
     pair: Pair,
     *,
-    claimed: Any,
+    claimed: Claimed,
     runs: int = 10_000,
     confidence: float = 0.99,
     gaussian: bool | None = None,
@@ -160,18 +222,35 @@ def audit(
         Turn the counts into mu of Gaussian DP, which is far sharper at a small delta, and state the assumption.
         Default: for algorithms whose releases are all Gaussian.
     random_state : int
-        Makes the audit repeatable, whatever ``n_jobs`` is. n_jobs, verbose: as in scikit-learn.
+        Makes the audit repeatable, whatever ``n_jobs`` is.
+    n_jobs : int
+        Processes, as in scikit-learn; -1 takes all cores.
+    verbose : int
+        1 shows a progress bar on a terminal.
     name : str
         How the result calls the target.
+
+    Returns
+    -------
+    AuditResult
+
+    Examples
+    --------
+    A mechanism without noise, which claims to be private:
+
+    >>> from thresher.audit import audit, pairs
+    >>> result = audit(lambda X, y, seed: y.mean(), pairs.mirrored_row(n=20), claimed=1.0, runs=400, random_state=0)
+    >>> result.violated
+    True
     """
     claim = Claim.of(claimed)
     _check(pair, runs, confidence, claimed, gaussian)
     runs, confidence, started = int(runs), float(confidence), time.perf_counter()
     suspect = suspect_of(target, 1 if pair.problem is None else pair.problem.outputs)
-    play: Callable[..., tuple[Bits, list[Any]]]
+    play: Play
     arguments: tuple[Any, ...]
     if suspect is not None:
-        plan = plan_of(suspect, _problem_of(pair), claim, pair.adjacency)
+        plan = plan_of(suspect, pair.stated_problem, claim, pair.adjacency)
         _check_neighbours(plan, pair)
         play, arguments = _hear_run, (suspect, plan, pair)
         gaussian = claim.delta > 0 and math.isfinite(plan.cost.gaussian_mu) if gaussian is None else gaussian
@@ -201,7 +280,7 @@ def audit(
 
 
 def _play(
-    play: Callable[..., tuple[Bits, list[Any]]], arguments: tuple[Any, ...], runs: int, random_state: int | None,
+    play: Play, arguments: tuple[Any, ...], runs: int, random_state: int | None,
     n_jobs: int | None, verbose: int, title: str,
 ) -> tuple[Bits, list[Any]]:  # fmt: skip
     sizes = [min(CHUNK, runs - start) for start in range(0, runs, CHUNK)]
@@ -209,7 +288,7 @@ def _play(
     if random_state is not None:
         seeds = [int(seed) for seed in NoiseSource(random_state).uniform_integers(2**32, len(sizes))]
     tasks = [(*arguments, size, seed) for size, seed in zip(sizes, seeds, strict=True)]
-    parts = in_parallel(play, tasks, title=f"audit {title}", n_jobs=n_jobs, verbose=verbose)
+    parts = run_in_parallel(play, tasks, title=f"audit {title}", n_jobs=n_jobs, verbose=verbose)
     return np.concatenate([coins for coins, _ in parts]), [outcome for _, part in parts for outcome in part]
 
 
@@ -222,7 +301,7 @@ def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | N
         ours, theirs = (pair.second, pair.first) if coin else (pair.first, pair.second)
         with vault(*ours, plan, noise) as live:
             suspect.algorithm.run(live)
-        with vault(*theirs, plan, noise, script=live.said) as other:
+        with vault(*theirs, plan, noise, script=live.transcript) as other:
             suspect.algorithm.run(other)
         loss = live.log_likelihood - other.log_likelihood
         loss = loss if noise.hardened else round(loss, DIGITS)  # without it, the last bits are idealised
@@ -247,12 +326,12 @@ def _see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -
 
 
 @dataclass(frozen=True)
-class _Fitted:
+class _EstimatorFit:
     """An estimator as a function: what its model shows."""
 
-    estimator: Any
+    estimator: Estimator
 
-    def __call__(self, X: Any, y: Any, seed: int) -> Floats:
+    def __call__(self, X: Matrix, y: ArrayLike, seed: int) -> Floats:
         model = fresh_clone(self.estimator, seed)
         model.fit(X, y)
         return np.concatenate([np.ravel(model.coef_), np.ravel(model.intercept_)])
@@ -324,7 +403,7 @@ def _best_split(coins: Bits, scores: Floats) -> float:
 # -- what is audited --------------------------------------------------------------------------------------------
 
 
-def suspect_of(target: Any, outputs: int = 1) -> Suspect | None:
+def suspect_of(target: Target, outputs: int = 1) -> Suspect | None:
     """An algorithm, whatever form it was given in; None for estimators and functions."""
     suspect = target if isinstance(target, Suspect) else Suspect(target)
     algorithm = suspect.algorithm
@@ -359,15 +438,9 @@ def _check_neighbours(plan: Plan, pair: Pair) -> None:
         raise ValueError(f"pair {pair.name!r}: {plan.algorithm} takes features for public; replace a label alone")
 
 
-def _problem_of(pair: Pair) -> LinearProblem:
-    if pair.problem is None:
-        raise ValueError(f"pair {pair.name!r} has no problem: give the public facts an algorithm is planned for")
-    return pair.problem
-
-
-def fit_of(target: Any) -> Callable[..., Any]:
+def fit_of(target: Target) -> Callable[..., Any]:
     if not isinstance(target, type) and hasattr(target, "fit") and hasattr(target, "get_params"):
-        return _Fitted(target)
+        return _EstimatorFit(target)
     if not isinstance(target, type) and callable(target):
         return target  # type: ignore[no-any-return]
     raise ValueError(
@@ -376,7 +449,7 @@ def fit_of(target: Any) -> Callable[..., Any]:
     )
 
 
-def name_of(target: Any) -> str:
+def name_of(target: Target) -> str:
     if isinstance(target, Suspect):
         target = target.algorithm
     if isinstance(target, str):
@@ -384,7 +457,7 @@ def name_of(target: Any) -> str:
     return str(getattr(target, "name", None) or getattr(target, "__name__", None) or type(target).__name__)
 
 
-def _check(pair: Pair, runs: int, confidence: float, claimed: Any, gaussian: bool | None) -> None:
+def _check(pair: Pair, runs: int, confidence: float, claimed: Claimed, gaussian: bool | None) -> None:
     if not isinstance(pair, Pair):
         raise ValueError(f"pair={pair!r} must be a Pair, for example one of thresher.audit.pairs")
     if not (is_whole(runs) and runs >= 100):

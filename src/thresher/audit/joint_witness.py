@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy.special import ive
 
 from thresher.audit.local_witness import IMPOSSIBLE
-from thresher.audit.script import Said
+from thresher.audit.transcript import RecordedAnswer
 from thresher.federated.aggregation import Law, ReferenceAggregation
 from thresher.federated.parties import DataSets, Party
 from thresher.federated.vault import GatheredVault, parties_of
-from thresher.privacy.arrays import Floats, Integers
+from thresher.privacy.arrays import Floats, Integers, Matrix
 from thresher.privacy.laws.skellam import Skellam
 from thresher.privacy.plan import Plan
 from thresher.vaults.randomness import NoiseSource
@@ -33,11 +32,11 @@ FAR = 15.0  # standard deviations of Skellam noise, beyond which no audit sees a
 class Consortium(GatheredVault):
     """Three parties in one process: one holds the first row alone, which pairs replace, and two share the others."""
 
-    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource) -> None:
+    def __init__(self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource) -> None:
         sizes = sizes_of(plan.problem.n)
         super().__init__(self._seated(X, y, plan, noise), sizes, ReferenceAggregation(noise), plan, noise)
 
-    def _seated(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource) -> list[Party]:
+    def _seated(self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource) -> list[Party]:
         sizes = sizes_of(plan.problem.n)
         return parties_of(blocks_of(X, sizes), y, plan, noise, sizes)
 
@@ -53,10 +52,12 @@ class JointWitness(Consortium):
     or scripted.
     """
 
-    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, script: Iterable[Said] | None = None) -> None:
+    def __init__(
+        self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource, script: Iterable[RecordedAnswer] | None = None
+    ) -> None:
         super().__init__(X, y, plan, noise)
         self._script = None if script is None else iter(script)
-        self.said: list[Said] = []
+        self.transcript: list[RecordedAnswer] = []
         self._log_likelihoods: list[float] = []
 
     @property
@@ -67,12 +68,12 @@ class JointWitness(Consortium):
     def _noisy_sum(self, parts: Callable[[], list[Integers]], law: Law) -> Integers:
         held = parts()  # once: parties are paid for each time
         opened = super()._noisy_sum(lambda: held, law) if self._script is None else next(self._script).answer
-        self.said.append(Said(opened.copy(), law.sd, np.sum(held, axis=0)))
+        self.transcript.append(RecordedAnswer(opened.copy(), law.sd, np.sum(held, axis=0)))
         self._log_likelihoods.append(self._log_chance(opened, held, law))
         return opened.copy()
 
 
-def blocks_of(X: Any, sizes: Sequence[int]) -> DataSets:
+def blocks_of(X: Matrix, sizes: Sequence[int]) -> DataSets:
     """Rows by party, counted from the end: if a neighbour has one row less, it is the first party that is without."""
     first, second = np.maximum(X.shape[0] - np.cumsum(sizes[:0:-1]), 0)[::-1]
     return DataSets([X[:first], X[first:second], X[second:]])

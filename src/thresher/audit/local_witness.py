@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thresher.audit.script import Said
-from thresher.privacy.arrays import Floats, Indices
+from thresher.audit.transcript import RecordedAnswer
+from thresher.privacy.arrays import Floats, Indices, Matrix, Values
 from thresher.privacy.plan import Plan
 from thresher.vaults import LabelVault, SimulatedVault
 from thresher.vaults.people import Crowd, Reporter
@@ -36,9 +35,11 @@ class _Listener:
 
     _noise: NoiseSource
 
-    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, script: Iterable[Said] | None = None) -> None:
+    def __init__(
+        self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource, script: Iterable[RecordedAnswer] | None = None
+    ) -> None:
         self._script = None if script is None else iter(script)
-        self.said: list[Said] = []
+        self.transcript: list[RecordedAnswer] = []
         self.by_person = np.zeros(len(y))
         """The log-likelihood of each person's reports under their record in this vault."""
         super().__init__(X, y, plan, noise)  # type: ignore[call-arg]  # of the vault this is mixed with
@@ -48,10 +49,10 @@ class _Listener:
         """Of all reports so far under these records."""
         return math.fsum(self.by_person)
 
-    def _hear(self, randomiser: Any, values: NDArray[Any], people: Iterable[int]) -> Any:
+    def _hear(self, randomiser: Any, values: Values, people: Iterable[int]) -> Any:
         """The reports of ``people`` who hold ``values``."""
         reports = randomiser.randomise(values, self._noise) if self._script is None else next(self._script).answer
-        self.said.append(Said(reports))
+        self.transcript.append(RecordedAnswer(reports))
         for i, (person, value) in enumerate(zip(people, values, strict=True)):
             (log_density,) = randomiser.log_density(_only(i, reports), value)
             self.by_person[person] += max(log_density, IMPOSSIBLE)
@@ -61,17 +62,17 @@ class _Listener:
 class LocalWitness(_Listener, SimulatedVault):
     """A crowd that is overheard. Groups, which are drawn without looking at the data, are part of the script."""
 
-    def _gathered(self, X: Any, y: Floats, rounds: int) -> Crowd:
+    def _gather(self, X: Matrix, y: Floats, rounds: int) -> Crowd:
         return _Overheard(self, X, y, self._groups(len(y), rounds))
 
     def _groups(self, people: int, rounds: int) -> list[Indices]:
         groups: list[Indices] = super()._groups(people, rounds) if self._script is None else next(self._script).answer
-        self.said.append(Said(groups))
+        self.transcript.append(RecordedAnswer(groups))
         return groups
 
 
 class _Overheard(Crowd):
-    def __init__(self, witness: LocalWitness, X: Any, y: Floats, groups: list[Indices]) -> None:
+    def __init__(self, witness: LocalWitness, X: Matrix, y: Floats, groups: list[Indices]) -> None:
         super().__init__(X, y, witness.problem, groups, witness._noise)
         self._witness = witness
 
@@ -83,7 +84,7 @@ class _Overheard(Crowd):
 class LabelWitness(_Listener, LabelVault):
     """Public rows, and labels that are overheard."""
 
-    def _randomised(self, randomiser: Any, values: NDArray[Any]) -> Any:
+    def _randomise(self, randomiser: Any, values: Values) -> Any:
         return self._hear(randomiser, values, range(len(values)))
 
 

@@ -7,9 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thresher.audit.attacks import attack_scores, check_settings, fit_pool, read_records
+from thresher.audit.cases import Claimed, Estimator
 from thresher.audit.rates import (
+    Axes,
     Guarantee,
     Threshold,
     advantage,
@@ -21,7 +24,7 @@ from thresher.audit.rates import (
     t_interval,
     thinned_roc,
 )
-from thresher.privacy.arrays import Flags, Floats
+from thresher.privacy.arrays import Flags, Floats, Matrix
 
 __all__ = ["MembershipResult", "membership"]
 
@@ -32,6 +35,52 @@ class MembershipResult:
 
     A bound is None where nothing is guaranteed. Bounds hold for expected rates: a measured value may lie above its
     bound by chance, the more easily the fewer ``alarms`` it rests on.
+
+    Parameters
+    ----------
+    attack : str
+        The score: "loss" or "gradient".
+    rows : int
+        How many rows the pool has.
+    models : int
+        Those that were attacked and counted.
+    advantage : float
+        TPR - FPR.
+    advantage_interval : (low, high)
+        Of the advantage, with ``confidence``.
+    advantage_bound : float or None
+        The most that the guarantee allows.
+    confidence : float
+        Of the interval.
+    threshold : Threshold
+        Of the advantage.
+    priors : tuple of float
+        Non-members for each member.
+    predictive_values : tuple
+        One for each prior; None where nobody was flagged.
+    predictive_value_bounds : tuple or None
+        The most that the guarantee allows.
+    sure_threshold : Threshold
+        Of the predictive values.
+    true_positive_rate, false_positive_rate : float
+        At the sure threshold.
+    alarms : (int, int)
+        Members and non-members flagged there, over all counted models.
+    guarantee : Guarantee or None
+        What the bounds follow from.
+    roc_fpr, roc_tpr : tuple of float
+        The curve of the score that gave the advantage.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.audit import membership
+    >>> X = np.sin(np.arange(1000.0)).reshape(200, 5)
+    >>> model = SparseRegressor(2, epsilon=1.0, feature_bound=1.0, target_bound=1.0)
+    >>> result = membership(model, X, X[:, 2], models=4, random_state=0)
+    >>> 0 < result.advantage_bound < 1
+    True
     """
 
     attack: str
@@ -57,23 +106,23 @@ class MembershipResult:
         """Plain numbers, ready for JSON."""
         return asdict(self)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Positive predictive value against the prior, with the most that the guarantee allows; returns the axes."""
         lines = {"measured": self.predictive_values, "privacy bound": self.predictive_value_bounds}
         return draw_predictive_values(ax, self.priors, lines, f"Membership inference ({self.attack})")
 
 
 def membership(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: Estimator,
+    X: Matrix,
+    y: ArrayLike,
     *,
     attack: str = "loss",
     models: int = 32,
     priors: Sequence[float] = (1, 2, 10, 100),
     confidence: float = 0.99,
-    claimed: Any = None,
-    random_state: Any = None,
+    claimed: Claimed | None = None,
+    random_state: int | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> MembershipResult:
@@ -81,17 +130,44 @@ def membership(
 
     Parameters
     ----------
-    estimator
+    estimator : estimator
         An unfitted linear model with scikit-learn's conventions, of one target or two classes. With
         ``adjacency="add-remove"`` the members are chosen by coins; a declared ``n_public`` should be half the rows.
+    X : matrix or frame
+        The pool of rows, of which each model is fitted on a random half.
+    y : array
+        Their targets: numbers, or two classes.
     attack : "loss" or "gradient"
         The score; see ``thresher.audit.attacks.attack_scores``.
-    priors
+    models : int
+        How many are fitted, at least 4; every other one is the attacker's own.
+    priors : sequence of float
         How many non-members there are for each member among those the attacker asks about.
-    confidence
+    confidence : float
         Of the advantage's interval, which speaks of this pool of rows.
     claimed : Budget, (epsilon, delta) or epsilon
         The guarantee to hold the attack against, where the model carries no certificate (or instead of it).
+    random_state : int
+        Which rows are members, and the models' noise; makes the attack repeatable.
+    n_jobs : int
+        Processes, as in scikit-learn; -1 takes all cores.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Returns
+    -------
+    MembershipResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.audit import membership
+    >>> X = np.sin(np.arange(1000.0)).reshape(200, 5)
+    >>> model = SparseRegressor(2, epsilon=1.0, feature_bound=1.0, target_bound=1.0)
+    >>> found = membership(model, X, X[:, 2], models=4, random_state=0)
+    >>> found.rows, found.models, found.guarantee.epsilon
+    (200, 2, 1.0)
     """
     ratios, claim = check_settings(attack, models, priors, confidence, claimed)
     records = read_records(estimator, X, y)

@@ -16,10 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from thresher.audit.bounds import one_run_epsilon_lower
-from thresher.audit.claims import Claim
+from thresher.audit.cases import Claim, Claimed, Target
 from thresher.audit.game import AuditResult, Event, Suspect, fit_of, name_of, plan_of, suspect_of
-from thresher.audit.script import Said
-from thresher.privacy.arrays import Floats
+from thresher.audit.transcript import RecordedAnswer
+from thresher.privacy.arrays import Floats, Matrix, Values
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.privacy.plan import Plan
 from thresher.privacy.progress import progress_bar
@@ -33,13 +33,13 @@ GUESSED = 0.2  # of the canaries, by default: those at either end of the ranking
 
 
 def one_run(
-    target: Any,
+    target: Target,
     problem: LinearProblem,
-    X: Any,
-    y: Any,
+    X: Matrix,
+    y: Values,
     *,
-    claimed: Any,
-    canaries: tuple[Any, Any] | None = None,
+    claimed: Claimed,
+    canaries: tuple[Matrix, Values] | None = None,
     guesses: int | None = None,
     confidence: float = 0.99,
     random_state: int | None = None,
@@ -54,10 +54,38 @@ def one_run(
         report; of the others only the model: coefficients and, last, the intercept.
     problem : LinearProblem
         Public facts; ``problem.n`` counts the real rows and the canaries.
+    X, y : matrix, array
+        The real rows, and their targets.
+    claimed : Budget, (epsilon, delta) or epsilon
+        What is to be disproved. A bare number is a claim of pure epsilon-DP.
     canaries : (X, y)
         Rows of the attacker's making; default: as many as ``problem.n`` leaves room for, by ``random_canaries``.
     guesses : int
         How many canaries the attacker guesses; default: a fifth of them. Fixed before the run.
+    confidence : float
+        A sound mechanism is flagged with at most the chance that is left of 1.
+    random_state : int
+        Makes the run, its coins and its canaries repeatable.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Returns
+    -------
+    AuditResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher.algorithms import DPIGHT
+    >>> from thresher.audit import one_run
+    >>> from thresher.privacy.bounds import Bounds
+    >>> from thresher.vaults.losses import SQUARED
+    >>> from thresher.vaults.problem import LinearProblem
+    >>> X = np.sin(np.arange(2500.0)).reshape(50, 50)
+    >>> problem = LinearProblem(100, 50, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=5, loss=SQUARED)
+    >>> result = one_run(DPIGHT(iterations=2), problem, X, X[:, 2], claimed=(1.0, 1e-3), random_state=0)
+    >>> result.counted, result.runs, result.violated
+    (50, 1, False)
     """
     claim, started = Claim.of(claimed), time.perf_counter()
     rows, targets = canaries or random_canaries(problem, max(problem.n - len(y), 0), random_state)
@@ -73,11 +101,13 @@ def one_run(
     if suspect is not None:
         plan = plan_of(suspect, problem, claim)
         if plan.trust in ("local", "labels"):
-            scores = _overheard(suspect, plan, whole, (targets, mirrored), noise)
+            scores = _scores_of_reports(suspect, plan, whole, (targets, mirrored), noise)
         else:
-            scores = _heard(suspect, plan, whole, (X, y), (rows, targets, mirrored), noise, verbose)
+            scores = _scores_of_answers(suspect, plan, whole, (X, y), (rows, targets, mirrored), noise, verbose)
     else:
-        scores = _seen(fit_of(target), whole, (rows, targets, mirrored), int(noise.uniform_integers(2**31, 1)[0]))
+        scores = _scores_of_model(
+            fit_of(target), whole, (rows, targets, mirrored), int(noise.uniform_integers(2**31, 1)[0])
+        )
     order = np.argsort(scores, kind="stable")
     first, second = order[: guesses // 2], order[len(order) - (guesses - guesses // 2) :]
     right = int(np.sum(coins[first] == 0) + np.sum(coins[second] == 1))
@@ -111,9 +141,9 @@ def mirrored_targets(targets: Floats, problem: LinearProblem) -> Floats:
 # -- scores -----------------------------------------------------------------------------------------------------
 
 
-def _heard(
-    suspect: Suspect, plan: Plan, whole: tuple[Any, Floats], real: tuple[Any, Any],
-    canaries: tuple[Any, Floats, Floats], noise: NoiseSource, verbose: int,
+def _scores_of_answers(
+    suspect: Suspect, plan: Plan, whole: tuple[Matrix, Floats], real: tuple[Matrix, Values],
+    canaries: tuple[Matrix, Floats, Floats], noise: NoiseSource, verbose: int,
 ) -> Floats:  # fmt: skip
     """For each canary, sum_t <answer_t - value_t, own_t - mirrored_t> / scale_t^2 over the noisy numbers of the run.
 
@@ -125,12 +155,12 @@ def _heard(
     with witness(*whole, plan, noise) as live:
         suspect.algorithm.run(live)
 
-    def values(X: Any, y: Any) -> list[Floats]:
-        with witness(X, np.asarray(y, dtype=float), plan, noise, script=live.said) as vault:
+    def values(X: Matrix, y: Values) -> list[Floats]:
+        with witness(X, np.asarray(y, dtype=float), plan, noise, script=live.transcript) as vault:
             suspect.algorithm.run(vault)
-        return [said.value for said in vault.said if said.value is not None]
+        return [said.value for said in vault.transcript if said.value is not None]
 
-    numbers: list[Said] = [said for said in live.said if said.value is not None]
+    numbers: list[RecordedAnswer] = [said for said in live.transcript if said.value is not None]
     surprises = [(said.answer - v) / said.scale**2 for said, v in zip(numbers, values(*real), strict=True)]
     rows, targets, mirrored = canaries
     scores = np.empty(len(targets))
@@ -142,8 +172,8 @@ def _heard(
     return scores
 
 
-def _overheard(
-    suspect: Suspect, plan: Plan, whole: tuple[Any, Floats], sides: tuple[Floats, Floats], noise: NoiseSource
+def _scores_of_reports(
+    suspect: Suspect, plan: Plan, whole: tuple[Matrix, Floats], sides: tuple[Floats, Floats], noise: NoiseSource
 ) -> Floats:
     """For each canary, how much more likely its own target makes its report than the mirrored one.
 
@@ -154,15 +184,15 @@ def _overheard(
         suspect.algorithm.run(live)
     likelihoods, count = [], len(sides[0])
     for side in sides:
-        with witness(X, np.concatenate([y[:-count], side]), plan, noise, script=live.said) as vault:
+        with witness(X, np.concatenate([y[:-count], side]), plan, noise, script=live.transcript) as vault:
             suspect.algorithm.run(vault)
         likelihoods.append(vault.by_person[-count:])
     scores: Floats = likelihoods[0] - likelihoods[1]
     return scores
 
 
-def _seen(
-    fit: Callable[..., Any], whole: tuple[Any, Floats], canaries: tuple[Any, Floats, Floats], seed: int
+def _scores_of_model(
+    fit: Callable[..., Any], whole: tuple[Matrix, Floats], canaries: tuple[Matrix, Floats, Floats], seed: int
 ) -> Floats:
     """How far the model's prediction for each canary leans towards its own target, away from the mirrored one."""
     with warnings.catch_warnings():
@@ -176,7 +206,9 @@ def _seen(
     return leaning
 
 
-def _check(problem: LinearProblem, y: Any, targets: Any, guesses: int | None, confidence: float, claimed: Any) -> int:
+def _check(
+    problem: LinearProblem, y: Values, targets: Values, guesses: int | None, confidence: float, claimed: Claimed
+) -> int:
     count = len(targets)
     if isinstance(claimed, Budget) and claimed.adjacency is not Adjacency.REPLACE_ONE:
         raise ValueError(

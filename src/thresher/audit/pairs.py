@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.audit.adversarial_rows import support_flip_rows
+from thresher.privacy.arrays import Floats, Matrix
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency
 from thresher.vaults.losses import SQUARED, Loss
@@ -40,7 +41,7 @@ __all__ = [
     "turned_row",
 ]
 
-Rows = tuple[Any, Any]
+Rows = tuple[Matrix, Floats]
 
 WILD = 1e3
 """How far outside its bound a row lies that a clip has to deal with."""
@@ -53,6 +54,28 @@ class Pair:
     ``score`` turns what an estimator's model or a function shows into a number that is larger the more it looks like
     ``second``; without one, it is learnt from runs that are not counted. Algorithms need none: they are scored by the
     privacy loss of all their answers. With more than two classes, y has one 0/1 column for each.
+
+    Parameters
+    ----------
+    name : str
+        How results call it.
+    first, second : (X, y)
+        Neighbours: they differ in one row, or one of them has a row more.
+    problem : LinearProblem, optional
+        The public facts, which algorithms need.
+    adjacency : "replace-one" or "add-remove"
+        In which sense they are neighbours.
+    score : callable, optional
+        Larger, the more an outcome looks like ``second``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher.audit import Pair
+    >>> X = np.zeros((10, 1))
+    >>> y, other = np.zeros(10), np.eye(10)[0]
+    >>> Pair("one target", (X, y), (X, other)).same_features
+    True
     """
 
     name: str
@@ -74,6 +97,13 @@ class Pair:
         """Whether only targets differ."""
         X, Z = (sparse.csr_array(rows[0]) for rows in (self.first, self.second))
         return bool(X.shape == Z.shape and (X != Z).nnz == 0)
+
+    @property
+    def stated_problem(self) -> LinearProblem:
+        """The public facts, which algorithms cannot do without."""
+        if self.problem is None:
+            raise ValueError(f"pair {self.name!r} has no problem: give the public facts an algorithm is planned for")
+        return self.problem
 
     def _check_replaced(self) -> None:
         counts = [len(y) for _, y in (self.first, self.second)]

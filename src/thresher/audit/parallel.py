@@ -8,14 +8,15 @@ from typing import Any, TypeVar
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from thresher.audit.cases import Estimator
 from thresher.privacy.progress import progress_bar
 
-__all__ = ["fresh_clone", "in_parallel"]
+__all__ = ["fresh_clone", "run_in_parallel"]
 
 Result = TypeVar("Result")
 
 
-def in_parallel(
+def run_in_parallel(
     task: Callable[..., Result], arguments: Sequence[tuple[Any, ...]], *, title: str, n_jobs: int | None, verbose: int
 ) -> list[Result]:
     """task(*a) for each a of ``arguments``, in their order, whatever the number of processes."""
@@ -27,9 +28,9 @@ def in_parallel(
     return results
 
 
-def fresh_clone(estimator: Any, seed: int) -> Any:
+def fresh_clone(estimator: Estimator, seed: int) -> Estimator:
     """An unfitted copy for one run, with noise of its own if it takes a ``random_state``."""
-    model = clone(estimator)
+    model: Estimator = clone(estimator)
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
     return model

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from thresher.audit import pairs
-from thresher.audit.claims import Claim
+from thresher.audit.cases import Claim
 from thresher.audit.pairs import Pair
 from thresher.privacy.accounting import gaussian_mu
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import (
@@ -40,20 +41,24 @@ from thresher.privacy.releases import (
     Release,
     SampledGradient,
     SampledMomentum,
+    SampledRelease,
     SkellamGradient,
     SkellamMinimiser,
     SphereReport,
 )
 from thresher.privacy.trust import Trust
 from thresher.vaults import CentralVault, LabelVault, LocalVault, TextVault
-from thresher.vaults.central.perturbation import curvature_ratio
-from thresher.vaults.frank_wolfe import Walk
+from thresher.vaults.central.minimisers import curvature_ratio
 from thresher.vaults.losses import LOGISTIC
-from thresher.vaults.polytopes import L1Ball, Polytope
+from thresher.vaults.polytopes import L1Ball, Polytope, Walk
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomisers import Hypercube, Sphere
 
-__all__ = ["QUESTIONS", "Probe", "Question"]
+__all__ = ["QUESTIONS", "AuditedQuestion", "Probe"]
+
+Kind = TypeVar("Kind", bound=Release)
+Ask = Callable[[Any, Any], object]
+"""Puts one question to a vault of its kind, with a release of its kind."""
 
 GAUSSIAN_CLAIM = Claim(4.0, 1e-5)
 PURE_CLAIM = Claim(2.0)
@@ -67,7 +72,7 @@ class Probe:
 
     name: str
     release: Release
-    ask: Callable[[Any, Release], Any]
+    ask: Ask
     trust: Trust = "central"
 
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
@@ -80,7 +85,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Question:
+class AuditedQuestion:
     """A probe, the pair it is most sensitive to, and what its release claims."""
 
     probe: Probe
@@ -92,11 +97,11 @@ class Question:
         return replace(self.probe, release=_gaussian(type(self.probe.release), claim))
 
 
-def _gaussian(kind: type[Any], claim: Claim) -> Any:
+def _gaussian(kind: Callable[[int, float], Kind], claim: Claim) -> Kind:
     return kind(1, 1 / gaussian_mu(claim.epsilon, claim.delta))
 
 
-def _gumbel(kind: type[Any], **picks: int) -> Any:
+def _gumbel(kind: Callable[..., Kind], **picks: int) -> Kind:
     return kind(1, 2 / PURE_CLAIM.epsilon, **picks)
 
 
@@ -105,64 +110,64 @@ def _row_clip(vault: CentralVault) -> float:
     return CLIP * math.sqrt(vault.problem.d)
 
 
-def _gradient(vault: CentralVault, release: Release) -> Any:
+def _gradient(vault: CentralVault, release: Release) -> Floats:
     return vault.gradient(vault.problem.origin(), release, _row_clip(vault))
 
 
-def _restricted_gradient(vault: CentralVault, release: Release) -> Any:
+def _restricted_gradient(vault: CentralVault, release: Release) -> Floats:
     return vault.restricted_gradient(vault.problem.origin(), np.array([0, 2]), release, CLIP * math.sqrt(2))
 
 
-def _moments(vault: CentralVault, release: Release) -> Any:
+def _moments(vault: CentralVault, release: Release) -> Floats:
     return vault.moments(np.arange(vault.problem.d), release)
 
 
-def _gram(vault: CentralVault, release: Release) -> Any:
+def _gram(vault: CentralVault, release: Release) -> Floats:
     return vault.gram(np.arange(vault.problem.d), release, norm=1.0)
 
 
-def _minimiser(vault: CentralVault, release: Release) -> Any:
+def _minimiser(vault: CentralVault, release: Release) -> Floats:
     return vault.minimiser(release, _row_clip(vault), RIDGE)
 
 
-def _labels(vault: CentralVault, release: Release) -> Any:
+def _labels(vault: CentralVault, release: Release) -> Floats:
     columns = np.arange(vault.problem.d)
     return vault.labels(np.ones((2, len(columns))), columns, release, _row_clip(vault), RIDGE)
 
 
-def _perturbed_minimiser(vault: CentralVault, release: Release) -> Any:
+def _perturbed_minimiser(vault: CentralVault, release: Release) -> Floats:
     return vault.perturbed_minimiser(np.arange(vault.problem.d), release, _row_clip(vault), RIDGE)
 
 
-def _selection(vault: CentralVault, release: Release) -> Any:
+def _selection(vault: CentralVault, release: Release) -> Indices:
     return vault.selection(vault.problem.origin(), release, CLIP)
 
 
-def _votes(vault: CentralVault, release: Release) -> Any:
+def _votes(vault: CentralVault, release: Release) -> Indices:
     return vault.votes(release, blocks=1)
 
 
-def _quantile(vault: CentralVault, release: Release) -> Any:
+def _quantile(vault: CentralVault, release: Release) -> float:
     """Many more levels below the middle than above: those above are chosen rarely, like the column that rises."""
     levels = np.concatenate([np.linspace(-0.9, -0.1, 480), np.linspace(0.1, 0.9, 20)])
     return vault.quantile("targets", 0.5, levels, vault.problem.origin(), release)
 
 
-def _norm_quantile(vault: CentralVault, release: Release) -> Any:
+def _norm_quantile(vault: CentralVault, release: Release) -> float:
     """Levels as pursuit has them; one is the norm of the pair's rows to the last bit, however powers are rounded."""
     levels = pairs.LEVEL * 1.1 ** -np.arange(-1.0, 19.0)
     return vault.quantile("row norms", 0.9, levels, vault.problem.origin(), release)
 
 
-def _vertex(vault: CentralVault, release: Release) -> Any:
+def _vertex(vault: CentralVault, release: Release) -> int:
     return vault.vertex(vault.problem.origin(), release, Polytope(np.eye(vault.problem.d)), CLIP)
 
 
-def _signed_vertex(vault: CentralVault, release: Release) -> Any:
+def _signed_vertex(vault: CentralVault, release: Release) -> int:
     return vault.vertex(vault.problem.origin(), release, L1Ball(1.0), CLIP)
 
 
-def _walked_vertex(vault: CentralVault, release: Release) -> Any:
+def _walked_vertex(vault: CentralVault, release: Release) -> int:
     """After a few short moves, which are public and leave residuals clipped; on sparse rows the walk is followed."""
     ball = L1Ball(1.0)
     walk = Walk(ball, vault.problem, [1e-3] * 3)
@@ -171,41 +176,41 @@ def _walked_vertex(vault: CentralVault, release: Release) -> Any:
     return vault.vertex(walk, release, ball, CLIP)
 
 
-def _step_length(vault: CentralVault, release: Release) -> Any:
+def _step_length(vault: CentralVault, release: Release) -> int:
     """To stay, or one of twenty steps: a row that is badly wrong where it is, or badly wrong everywhere else."""
     lengths = np.linspace(0.0, 1.0, 21)
     return vault.step_length(np.array([-FAR]), np.array([-40 * FAR]), lengths, release, clip=1.0)
 
 
-def _sampled_gradient(vault: CentralVault, release: Release) -> Any:
+def _sampled_gradient(vault: CentralVault, release: Release) -> list[Floats]:
     return [vault.sampled_gradient(vault.problem.origin(), release, _row_clip(vault)) for _ in range(release.times)]
 
 
-def _sampled_momentum(vault: CentralVault, release: Release) -> Any:
+def _sampled_momentum(vault: CentralVault, release: Release) -> Floats:
     """With a long move, and a clip of changes that is the larger one: swapped, the two would need less noise."""
     theta, before = np.array([0.0, FAR]), vault.problem.origin()
     return vault.sampled_momentum(theta, before, release, clip=0.05, difference_clip=0.5, momentum=0.1)
 
 
-def _reports(vault: LocalVault, release: Release) -> Any:
+def _reports(vault: LocalVault, release: Release) -> list[Floats]:
     """Two people in two groups, of which both are asked; a person who stood in both would report twice."""
     return [vault.gradient(vault.problem.origin(), release, CLIP) for _ in range(release.times)]
 
 
-def _labels_reported(vault: LabelVault, release: Release) -> Any:
+def _labels_reported(vault: LabelVault, release: Release) -> Floats:
     return vault.labels(release)
 
 
-def _perturbed() -> Question:
+def _perturbed() -> AuditedQuestion:
     """Its price, an RDP curve, is least loose where mu is above 1 and delta is not small."""
     pair = pairs.mirrored_row(n=20, d=1, sparsity=1)
-    ratio = curvature_ratio(_of(pair), np.arange(1), RIDGE)
+    ratio = curvature_ratio(pair.stated_problem, np.arange(1), RIDGE)
     release = PerturbedMinimiser(1, 1 / 1.3, ratio, 1000.0)
     claim = Claim(release.cost().epsilon(0.05)[0], 0.05)
-    return Question(Probe("perturbed-minimiser", release, _perturbed_minimiser), pair, claim)
+    return AuditedQuestion(Probe("perturbed-minimiser", release, _perturbed_minimiser), pair, claim)
 
 
-def _text_questions() -> dict[str, Question]:
+def _text_questions() -> dict[str, AuditedQuestion]:
     """A text whose count lies a little below the threshold, or at it; and a text that one row holds.
 
     Their price has the chance that the latter is published in its delta, so that delta is not small.
@@ -213,19 +218,19 @@ def _text_questions() -> dict[str, Question]:
     release = GaussianCategories(1, 1 / 1.5, 2.0)
     claim = Claim(release.cost().epsilon(0.1)[0], 0.1)
     asked = {"categories": (_at_the_edge, pairs.edge()), "rare-category": (_categories, pairs.rare_text())}
-    return {name: Question(Probe(name, release, ask), pair, claim) for name, (ask, pair) in asked.items()}
+    return {name: AuditedQuestion(Probe(name, release, ask), pair, claim) for name, (ask, pair) in asked.items()}
 
 
-def _categories(vault: TextVault, release: Any) -> Any:
+def _categories(vault: TextVault, release: GaussianCategories) -> list[str]:
     return vault.categories(0, release)
 
 
-def _at_the_edge(vault: TextVault, release: Any) -> Any:
+def _at_the_edge(vault: TextVault, release: GaussianCategories) -> list[str]:
     """The threshold at which the odds of counts of 19 and 20 are about e^epsilon."""
     return vault.categories(0, release, fewest=20.34)
 
 
-def _sampled_questions() -> dict[str, Question]:
+def _sampled_questions() -> dict[str, AuditedQuestion]:
     """Half of the rows with little noise and a large delta, where counts see most; several small batches, where it
     matters that each is drawn anew.
 
@@ -235,7 +240,7 @@ def _sampled_questions() -> dict[str, Question]:
     row, added = (pairs.mirrored_row(n=20, d=1, sparsity=1, adjacency=a) for a in ("replace-one", "add-remove"))
     crowd, turned = pairs.crowd(), pairs.turned_row()
     replaced, removed = Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE
-    asked: dict[str, tuple[Any, Callable[..., Any], Pair, float]] = {
+    asked: dict[str, tuple[SampledRelease, Ask, Pair, float]] = {
         "sampled-gradient": (SampledGradient(1, 0.5, 10, 20, "poisson", replaced), _sampled_gradient, row, 0.05),
         "added-gradient": (SampledGradient(1, 0.5, 10, 20, "poisson", removed), _sampled_gradient, added, 0.1),
         "fixed-gradient": (SampledGradient(1, 0.7, 19, 20, "fixed", replaced), _sampled_gradient, crowd, 0.1),
@@ -244,17 +249,12 @@ def _sampled_questions() -> dict[str, Question]:
         "sampled-momentum": (SampledMomentum(1, 0.5, 10, 20, "poisson", replaced), _sampled_momentum, turned, 0.05),
     }
     return {
-        name: Question(Probe(name, release, ask), pair, Claim(release.cost().epsilon(delta)[0], delta))
+        name: AuditedQuestion(Probe(name, release, ask), pair, Claim(release.cost().epsilon(delta)[0], delta))
         for name, (release, ask, pair, delta) in asked.items()
     }
 
 
-def _of(pair: Pair) -> LinearProblem:
-    assert pair.problem is not None  # noqa: S101
-    return pair.problem
-
-
-def _questions() -> dict[str, Question]:
+def _questions() -> dict[str, AuditedQuestion]:
     row, rises = pairs.mirrored_row(n=20), pairs.one_rises(n=20)
     gaussian = {
         "gradient": (GaussianGradient, _gradient, row),
@@ -280,17 +280,18 @@ def _questions() -> dict[str, Question]:
         "step-length": (_gumbel(GumbelStep), _step_length, pairs.mirrored_row(LOGISTIC, n=20, d=1, sparsity=1)),
     }
     found = {
-        name: Question(Probe(name, _gaussian(kind, GAUSSIAN_CLAIM), ask), pair, GAUSSIAN_CLAIM)
+        name: AuditedQuestion(Probe(name, _gaussian(kind, GAUSSIAN_CLAIM), ask), pair, GAUSSIAN_CLAIM)
         for name, (kind, ask, pair) in gaussian.items()
     }
     found |= {
-        name: Question(Probe(name, release, ask), pair, PURE_CLAIM) for name, (release, ask, pair) in pure.items()
+        name: AuditedQuestion(Probe(name, release, ask), pair, PURE_CLAIM)
+        for name, (release, ask, pair) in pure.items()
     }
     found |= {"perturbed-minimiser": _perturbed()} | _sampled_questions() | _text_questions()
     return found | _local_questions() | _joint()
 
 
-def _local_questions() -> dict[str, Question]:
+def _local_questions() -> dict[str, AuditedQuestion]:
     """Reports of one person whose record moves from one end to the other; the second person is there to be left alone.
 
     Three columns, an odd number: all signs of a corner turn, and no vote among them is a tie.
@@ -310,26 +311,27 @@ def _local_questions() -> dict[str, Question]:
         "class-report": (ClassReport(1, epsilon, 2), classes, PURE_CLAIM),
     }
     found = {
-        name: Question(Probe(name, release, _reports, "local"), row, PURE_CLAIM) for name, release in vectors.items()
+        name: AuditedQuestion(Probe(name, release, _reports, "local"), row, PURE_CLAIM)
+        for name, release in vectors.items()
     }
     return found | {
-        name: Question(Probe(name, release, _labels_reported, "labels"), pair, claim)
+        name: AuditedQuestion(Probe(name, release, _labels_reported, "labels"), pair, claim)
         for name, (release, pair, claim) in labels.items()
     }
 
 
-def _joint() -> dict[str, Question]:
+def _joint() -> dict[str, AuditedQuestion]:
     """Their price, a Renyi curve, is least loose where mu is above 1 and delta is not small, too."""
     pair = pairs.mirrored_row(n=21, d=2, sparsity=1)
-    size = _of(pair).dimension
-    asked: dict[str, tuple[Any, Callable[..., Any], Trust]] = {
+    size = pair.stated_problem.dimension
+    asked: dict[str, tuple[Release, Ask, Trust]] = {
         "joint-gradient": (BinomialGradient(1, 1 / 1.5, size, 1024, 7), _gradient, "reference"),
         "joint-minimiser": (BinomialMinimiser(1, 1 / 1.5, size, 1024, 7), _minimiser, "reference"),
         "shared-gradient": (SkellamGradient(1, 1 / 1.5, size, 2**22), _gradient, "skellam"),
         "shared-minimiser": (SkellamMinimiser(1, 1 / 1.5, size, 2**22), _minimiser, "skellam"),
     }
     return {
-        name: Question(Probe(name, release, ask, trust), pair, Claim(release.cost().epsilon(0.15)[0], 0.15))
+        name: AuditedQuestion(Probe(name, release, ask, trust), pair, Claim(release.cost().epsilon(0.15)[0], 0.15))
         for name, (release, ask, trust) in asked.items()
     }
 

@@ -38,6 +38,10 @@ ROC_POINTS = 1001
 # -- what differential privacy leaves ---------------------------------------------------------------------------------
 
 
+Axes = Any
+"""Of matplotlib, which need not be installed."""
+
+
 @dataclass(frozen=True)
 class Guarantee:
     """(epsilon, delta)-DP and, where all releases were Gaussian, mu-Gaussian DP beside it."""
@@ -181,8 +185,8 @@ def t_interval(values: Floats, confidence: float) -> tuple[float, float]:
 
 
 def draw_predictive_values(
-    ax: Any, priors: Sequence[float], lines: Mapping[str, Sequence[float | None] | None], title: str
-) -> Any:
+    ax: Axes | None, priors: Sequence[float], lines: Mapping[str, Sequence[float | None] | None], title: str
+) -> Axes:
     """Predictive values against the prior on matplotlib axes (new ones if ``ax`` is None); bounds are dashed."""
     if ax is None:
         try:

@@ -31,7 +31,7 @@ from thresher.models.fit import Fit
 from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.releases import SkellamRelease
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import nobody
+from thresher.vaults.vault import no_watch
 
 if TYPE_CHECKING:  # where Flower is missing, thresher.federated.flower says how to install it
     from flwr.app import Context
@@ -78,7 +78,7 @@ def fitted(study: Study, aggregation: FlowerAggregation) -> Any:
 class FlowerVault(JointVault):
     """A joint vault without rows: its one party is all of them, who answer with their noise in the sum."""
 
-    def __init__(self, study: Study, aggregation: FlowerAggregation, watch: Callable[[], None] = nobody) -> None:
+    def __init__(self, study: Study, aggregation: FlowerAggregation, watch: Callable[[], None] = no_watch) -> None:
         everybody: Any = _Everybody(study, aggregation)
         super().__init__([everybody], study.sizes, study.plan, NoiseSource(), watch)  # which draws nothing
 

@@ -21,7 +21,7 @@ from thresher.privacy.releases import JointRelease, Release
 from thresher.privacy.sensitivity import most_present, norm_error, round_off
 from thresher.vaults.central.minimisers import certified_search, check_ridge
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import Vault, no_watch
 
 __all__ = ["FederatedVault", "GatheredVault", "JointVault", "SeparateVault", "parties_of"]
 
@@ -41,7 +41,7 @@ class FederatedVault(Vault):
         parties: Sequence[Party],
         plan: Plan,
         noise: NoiseSource,
-        watch: Callable[[], None] = nobody,
+        watch: Callable[[], None] = no_watch,
     ) -> None:
         super().__init__(plan, noise, watch)
         self._parties = list(parties)
@@ -72,7 +72,7 @@ class JointVault(FederatedVault):
         sizes: Sequence[int],
         plan: Plan,
         noise: NoiseSource,
-        watch: Callable[[], None] = nobody,
+        watch: Callable[[], None] = no_watch,
     ) -> None:
         super().__init__(parties, plan, noise, watch)
         self._sizes = tuple(sizes)

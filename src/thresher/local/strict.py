@@ -20,7 +20,7 @@ __all__ = [
     "maybe",
     "number",
     "one_of",
-    "parsed",
+    "parse_json",
     "short",
     "whole",
 ]
@@ -97,7 +97,7 @@ def canonical(values: dict[str, Any]) -> str:
     return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def parsed(text: str, form: str, names: Iterable[str]) -> dict[str, Any]:
+def parse_json(text: str, form: str, names: Iterable[str]) -> dict[str, Any]:
     """The fields of a JSON object that has exactly these, and this format, none of them twice."""
     if not isinstance(text, str) or len(text) > MOST_TEXT:
         raise ValueError(f"text must be JSON of at most {MOST_TEXT} characters")

@@ -27,7 +27,7 @@ from thresher.local.strict import (
     name_of,
     number,
     one_of,
-    parsed,
+    parse_json,
     short,
     whole,
 )
@@ -163,7 +163,7 @@ class Task:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The task that ``text`` states, or a ValueError that names the field which is wrong."""
-        return cls(**parsed(text, TASK_FORMAT, _TASK_FIELDS))
+        return cls(**parse_json(text, TASK_FORMAT, _TASK_FIELDS))
 
     def describe(self) -> str:
         """What will be sent, and what that costs, in one paragraph."""
@@ -220,7 +220,7 @@ class Question:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The question that ``text`` asks, or a ValueError that names the field which is wrong."""
-        return cls(**parsed(text, QUESTION_FORMAT, _QUESTION_FIELDS))
+        return cls(**parse_json(text, QUESTION_FORMAT, _QUESTION_FIELDS))
 
 
 # -- words --------------------------------------------------------------------------------------------------------

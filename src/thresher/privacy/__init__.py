@@ -1,1 +1,1 @@
-"""TODO"""
+"""What a promise of privacy is and what it costs. Nothing here knows a row or a model."""

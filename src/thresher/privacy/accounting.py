@@ -56,6 +56,23 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
     delta = Phi(-a) - e^epsilon Phi(-b) with a = epsilon/mu - mu/2, b = a + mu (Balle and Wang 2018, Theorem 8).
     Since b^2 - a^2 = 2 epsilon, the second term is exp(-a^2/2) erfcx(b/sqrt 2)/2: no overflow for any epsilon.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over standard deviation.
+    epsilon : float
+        At least 0.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from thresher.accounting import gaussian_delta
+    >>> round(gaussian_delta(1.0, 1.0), 6)
+    0.126937
     """
     if mu <= 0:
         return 0.0
@@ -70,7 +87,25 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Smallest epsilon with which a Gaussian release of sensitivity/sd = ``mu`` is (epsilon, delta)-DP."""
+    """Smallest epsilon with which a Gaussian release of sensitivity/sd = ``mu`` is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over standard deviation.
+    delta : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from thresher.accounting import gaussian_epsilon
+    >>> round(gaussian_epsilon(1.0, 1e-6), 3)
+    4.887
+    """
     _check_delta(delta)
     if not mu < math.inf:
         return math.inf
@@ -83,7 +118,25 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Largest sensitivity/sd at which a Gaussian release is still (epsilon, delta)-DP."""
+    """Largest sensitivity/sd at which a Gaussian release is still (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0; infinity allows everything.
+    delta : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from thresher.accounting import gaussian_mu
+    >>> round(gaussian_mu(1.0, 1e-6), 4)
+    0.2367
+    """
     _check_delta(delta)
     _check_epsilon(epsilon)
     if math.isinf(epsilon):
@@ -107,7 +160,29 @@ def _proofs(beyond: Floats, rdp: Floats, delta: float) -> Floats:
 
 
 def rdp_epsilon(orders: Floats, rdp: Floats, delta: float) -> float:
-    """Smallest epsilon that a Renyi curve given at ``orders`` proves at ``delta``."""
+    """Smallest epsilon that a Renyi curve given at ``orders`` proves at ``delta``.
+
+    Parameters
+    ----------
+    orders : array
+        Renyi orders, each above 1.
+    rdp : array
+        The divergence at each.
+    delta : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher.accounting import rdp_epsilon
+    >>> orders = np.linspace(1.5, 64.0, 200)
+    >>> round(rdp_epsilon(orders, orders / 2, 1e-6), 3)
+    5.222
+    """
     _check_delta(delta)
     return max(0.0, float(np.min(_proofs(orders - 1, rdp, delta))))
 
@@ -117,6 +192,27 @@ def rdp_deltas(orders: Floats, rdp: Floats, epsilons: Floats) -> Floats:
 
     By the same proposition; and no delta exceeds the total variation, for which the Kullback-Leibler divergence, no
     more than the curve at any order, has two bounds: sqrt(KL/2) (Pinsker) and sqrt(1 - e^-KL) (Bretagnolle, Huber).
+
+    Parameters
+    ----------
+    orders : array
+        Renyi orders, each above 1.
+    rdp : array
+        The divergence at each.
+    epsilons : array
+        Each at least 0.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher.accounting import rdp_deltas
+    >>> orders = np.linspace(1.5, 64.0, 200)
+    >>> bool((np.diff(rdp_deltas(orders, orders / 2, np.array([1.0, 2.0, 4.0]))) < 0).all())
+    True
     """
     beyond = orders - 1
     powers = beyond * (rdp + np.log(beyond) - np.log(orders)) - np.log(orders)
@@ -126,7 +222,25 @@ def rdp_deltas(orders: Floats, rdp: Floats, epsilons: Floats) -> Floats:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Smallest epsilon that rho-zCDP proves at ``delta``: the minimum over all orders, not only a grid."""
+    """Smallest epsilon that rho-zCDP proves at ``delta``: the minimum over all orders, not only a grid.
+
+    Parameters
+    ----------
+    rho : float
+        What was spent in zCDP.
+    delta : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from thresher.accounting import zcdp_epsilon
+    >>> round(zcdp_epsilon(0.5, 1e-6), 3)
+    5.222
+    """
     _check_delta(delta)
     if rho <= 0:
         return 0.0
@@ -153,7 +267,25 @@ def _least_over_orders(values: Callable[[Floats], Floats], rho: float, delta: fl
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Largest rho that is proved (epsilon, delta)-DP by ``zcdp_epsilon``."""
+    """Largest rho that is proved (epsilon, delta)-DP by ``zcdp_epsilon``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0; infinity allows everything.
+    delta : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from thresher.accounting import zcdp_epsilon, zcdp_rho
+    >>> round(zcdp_epsilon(zcdp_rho(1.0, 1e-6), 1e-6), 9)
+    1.0
+    """
     _check_delta(delta)
     _check_epsilon(epsilon)
     if math.isinf(epsilon):
@@ -171,6 +303,21 @@ def choice_epsilon(scale: float) -> float:
     """The pure epsilon of taking the largest of scores with Gumbel or Laplace noise of this scale over sensitivity.
 
     One score may go up while another goes down, so twice what one score would reveal (erratum E-15).
+
+    Parameters
+    ----------
+    scale : float
+        Of the noise, over how far one row moves a score.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from thresher.accounting import choice_epsilon
+    >>> choice_epsilon(4.0)
+    0.5
     """
     return 2 / scale
 
@@ -185,6 +332,29 @@ class Cost:
     A currency in which a release has no finite price holds infinity. Releases over Poisson batches have no currency;
     they are kept apart, as they are, and the currencies price the rest. ``+`` composes; ``epsilon`` converts to
     (epsilon, delta) by whichever currency proves the least.
+
+    Parameters
+    ----------
+    mu_squared : float
+        In Gaussian DP: the whole is as hard to tell apart as N(0,1) and N(mu,1).
+    rho : float
+        In zero-concentrated DP.
+    pure : float
+        Epsilon at delta = 0.
+    rdp : tuple of float
+        In Renyi DP, at ORDERS.
+    sampled : tuple of Poisson
+        Releases over Poisson batches, as they are.
+    lost : float
+        The chance of events outside which all of this holds; it is paid for in delta.
+
+    Examples
+    --------
+    >>> from thresher.accounting import Cost
+    >>> total = Cost.gaussian(0.5) + Cost.pure_dp(0.1)
+    >>> epsilon, proof = total.epsilon(1e-6)
+    >>> proof
+    'zCDP'
     """
 
     mu_squared: float = 0.0  # Gaussian DP: the whole is as hard to tell apart as N(0,1) and N(mu,1)
@@ -308,6 +478,21 @@ class Filter:
     order alone may not exceed the cap that proves (epsilon, delta - aside) (Feldman and Zrnic 2021, Theorem 4.5).
     Events of small chance may not exceed ``aside`` together: a delta that moved between them and the cap as one goes
     would be spent on both, each where it matters. At delta = 0 pure epsilons add up, however they were chosen.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What may be spent in all.
+    first_lost : float
+        The chance of events, in the first fit, outside which its price holds.
+
+    Examples
+    --------
+    >>> from thresher.accounting import Cost, Filter
+    >>> book = Filter(1.0, 1e-6)
+    >>> spent = Cost.zcdp(0.01)
+    >>> book.allows(spent, Cost.zcdp(0.001)), book.allows(spent, Cost.zcdp(1.0))
+    (True, False)
     """
 
     epsilon: float

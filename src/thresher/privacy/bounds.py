@@ -19,7 +19,23 @@ SMALLEST_BOUND, LARGEST_BOUND = 1e-40, 1e40  # so that clips, ridges and radii t
 
 @dataclass(frozen=True)
 class Bounds:
-    """Public bounds: |x_ij| <= feature (a number or one per column), ||x_i||_2 <= row, low <= y_i <= high."""
+    """Public bounds: |x_ij| <= feature (a number or one per column), ||x_i||_2 <= row, low <= y_i <= high.
+
+    Parameters
+    ----------
+    feature : float or one per column, optional
+        What every |x_ij| is clipped to.
+    row : float, optional
+        What every ||x_i||_2 is clipped to. At least one of the two is needed.
+    target : (low, high), optional
+        The range that targets are clipped to; None where they are classes.
+
+    Examples
+    --------
+    >>> from thresher.privacy.bounds import Bounds
+    >>> Bounds(feature=1.0, row=3.0).row_norm(4), Bounds(feature=1.0, row=3.0).row_norm(100)
+    (2.0, 3.0)
+    """
 
     feature: float | tuple[float, ...] | None = None
     row: float | None = None

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Integral, Real
+from typing import TypeGuard
 
 from thresher.privacy.warnings import PrivacyWarning
 
@@ -13,7 +14,25 @@ __all__ = ["Adjacency", "Budget", "BudgetExceeded", "PrivacyWarning"]
 
 
 class BudgetExceeded(RuntimeError):  # noqa: N818  (the public name says what happened)
-    """A question was asked that the plan does not pay for. Nothing was answered."""
+    """A question was asked that the plan does not pay for. Nothing was answered.
+
+    Examples
+    --------
+    >>> from thresher import Budget, BudgetExceeded
+    >>> from thresher.privacy.bounds import Bounds
+    >>> from thresher.privacy.facts import PublicFacts
+    >>> from thresher.privacy.plan import Meter, Plan
+    >>> from thresher.privacy.releases import GaussianGradient
+    >>> budget = Budget(1.0, 1e-6)
+    >>> once = GaussianGradient.calibrated(budget, times=1)
+    >>> meter = Meter(Plan("one-gradient", PublicFacts(1000, 5, Bounds(feature=1.0)), budget, (once,)))
+    >>> meter.charge(once, "gradient")
+    >>> try:
+    ...     meter.charge(once, "gradient")
+    ... except BudgetExceeded as refused:
+    ...     print(str(refused).split("; ")[1])
+    nothing was answered
+    """
 
 
 class Adjacency(StrEnum):
@@ -21,6 +40,12 @@ class Adjacency(StrEnum):
 
     ``replace-one``: same number of rows, one row has other values.
     ``add-remove``: one data set has one row more; the row count used as normaliser is a public constant.
+
+    Examples
+    --------
+    >>> from thresher.privacy.budget import Adjacency
+    >>> Adjacency("add-remove").contributions, Adjacency("replace-one").contributions
+    (1, 2)
     """
 
     REPLACE_ONE = "replace-one"
@@ -42,6 +67,23 @@ class Budget:
 
     ``epsilon=float("inf")`` switches privacy off, for debugging only. ``delta=0`` is pure epsilon-DP, which only
     algorithms without Gaussian noise can keep.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 1e-6; typical values are 0.5 to 8.
+    delta : float
+        From 0 to below 1, far below one over the number of rows.
+    adjacency : "replace-one" or "add-remove"
+        Which two data sets count as neighbours.
+
+    Examples
+    --------
+    >>> from thresher import Budget
+    >>> Budget(1.0, 1e-6)
+    Budget(epsilon=1.0, delta=1e-06, adjacency=<Adjacency.REPLACE_ONE: 'replace-one'>)
+    >>> Budget(float("inf"), 1e-6).private
+    False
     """
 
     epsilon: float
@@ -73,7 +115,7 @@ class Budget:
         return math.isfinite(self.epsilon)
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 

@@ -18,24 +18,69 @@ from sklearn.utils import get_tags
 
 from thresher.privacy import logs
 from thresher.privacy.accounting import Cost
-from thresher.privacy.facts import PEOPLE_NOTE
-from thresher.privacy.grades import PRINTED_NOTE, Grade, graded
+from thresher.privacy.facts import PEOPLE_NOTE, Settings
+from thresher.privacy.grades import PRINTED_NOTE, Grade, grade_of
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import RandomTrials, Release, release_from_dict
-from thresher.privacy.strict_json import parsed, read_record
-from thresher.privacy.trust import Unit, trust_formerly_in, trust_in
-from thresher.privacy.verification.fields import FORMATS
-from thresher.privacy.verification.second_opinion import opinion_of
-from thresher.privacy.verification.statements import trust_of
-from thresher.privacy.verification.sums import stated_by
-from thresher.privacy.verification.verify import Verification, verified
+from thresher.privacy.strict_json import Record, parse_json, read_record
+from thresher.privacy.trust import Unit, trust_words, trust_words_of_first_format
+from thresher.privacy.verification.statements import FORMATS, trust_of
+from thresher.privacy.verification.verify import Verification, second_opinion_of, statement_of_sum, verify_certificate
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a fitted model cost in privacy. ``epsilon`` is None where nothing is guaranteed."""
+    """What a fitted model cost in privacy. ``epsilon`` is None where nothing is guaranteed.
+
+    Parameters
+    ----------
+    algorithm : str
+        What was run.
+    epsilon, delta : float
+        What is guaranteed; no epsilon where nothing is.
+    adjacency : str
+        Which data sets are neighbours.
+    trust : mapping
+        Who sees what, and who must be trusted with what.
+    grade : "proved", "conditional", "printed" or "none"
+        How far the guarantee carries.
+    claimed_epsilon : float or None
+        What was asked for; None if privacy was switched off.
+    composition : str
+        What the releases cost together, and by which proof.
+    releases : tuple of mappings
+        Every release as it was planned, with the answers it gave.
+    bounds, settings : mapping
+        What was clipped to what, and every hyper-parameter.
+    assumptions, notes : tuple of str
+        What the guarantee rests on beside the code, and what else there is to know.
+    randomness : str
+        Where the noise came from.
+    n_samples, n_features : int
+        How many rows, or people, and columns.
+    versions : mapping
+        Of the packages that took part.
+    ledger : mapping or None
+        The entry that paid for it.
+    unit : "row" or "person"
+        What is protected.
+    model : str or None
+        The hash of the model it belongs to.
+    format : str
+        Of the certificate itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import Certificate, SparseRegressor
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(1, epsilon=1.0, feature_bound=1.0, target_bound=1.0).fit(X, X[:, 2])
+    >>> certificate = Certificate.from_json(model.certificate_.to_json())
+    >>> certificate.epsilon, certificate.grade, bool(certificate.verify())
+    (1.0, 'proved', True)
+    """
 
     algorithm: str
     epsilon: float | None
@@ -45,9 +90,9 @@ class Certificate:
     grade: Grade
     claimed_epsilon: float | None  # what was asked for; None if privacy was switched off
     composition: str
-    releases: tuple[Mapping[str, Any], ...]
-    bounds: Mapping[str, Any]
-    settings: Mapping[str, Any]
+    releases: tuple[Record, ...]
+    bounds: Settings
+    settings: Settings
     assumptions: tuple[str, ...]  # what the guarantee rests on beside the code
     notes: tuple[str, ...]  # what else there is to know, such as why an algorithm was chosen
     randomness: str
@@ -78,7 +123,7 @@ class Certificate:
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """The certificate that ``to_json`` wrote."""
-        return cls.from_dict(parsed(text))
+        return cls.from_dict(parse_json(text))
 
     @classmethod
     def read(cls, path: str | Path) -> Certificate:
@@ -86,14 +131,14 @@ class Certificate:
         return cls.of_record(read_record(path), path)
 
     @classmethod
-    def of_record(cls, record: Any, path: str | Path) -> Certificate:
+    def of_record(cls, record: object, path: str | Path) -> Certificate:
         """The certificate in what the file at ``path`` holds."""
         if not isinstance(record, dict):
             raise ValueError(f"{path} holds neither a model nor a certificate; give a file written by thresher fit")
         return cls.from_dict(record.get("certificate", record))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
+    def from_dict(cls, data: Record) -> Certificate:
         """The certificate of parsed JSON; what earlier versions did not write is filled in."""
         if not isinstance(data, Mapping):
             raise ValueError("not a certificate: give the fields of one by their names")
@@ -103,7 +148,12 @@ class Certificate:
                 f"{', '.join(FORMATS)}"
             )
         if "format" not in data:  # what the first versions did not write
-            first = {"trust": trust_formerly_in("central", "row"), "unit": "row", "ledger": None, "model": None}
+            first = {
+                "trust": trust_words_of_first_format("central", "row"),
+                "unit": "row",
+                "ledger": None,
+                "model": None,
+            }
             data = {**first, "format": FORMATS[0], **data}
         names = {f.name for f in fields(cls)}
         if set(data) != names:
@@ -117,11 +167,11 @@ class Certificate:
 
         This checks what a certificate says against itself; it cannot tell who wrote it.
         """
-        return verified(self)
+        return verify_certificate(self)
 
     def second_opinion(self) -> float | None:
         """What dp-accounting makes of the same releases; None where it has no opinion."""
-        return opinion_of(self)
+        return second_opinion_of(self)
 
 
 def certify(
@@ -148,13 +198,13 @@ def certify(
         notes = (*notes, f"{PRINTED_NOTE}{price}")
     released = (*plan.releases, *(answer.release for answer in answers))
     assumptions = (*assumptions, *problem.assumed, *(() if chosen is None else chosen.problem.assumed))
-    grade, assumptions = graded(budget.private, printed, assumptions, randomness, released)
+    grade, assumptions = grade_of(budget.private, printed, assumptions, randomness, released)
     certificate = Certificate(
         algorithm=plan.algorithm,
         epsilon=budget.epsilon if sound else None,
         delta=budget.delta,
         adjacency=str(budget.adjacency),
-        trust=trust_in(plan.trust, problem.unit),
+        trust=trust_words(plan.trust, problem.unit),
         grade=grade,
         claimed_epsilon=budget.epsilon if budget.private else None,
         composition=f"epsilon={cost:.6g} at delta={budget.delta:.6g} by {method}",
@@ -195,6 +245,32 @@ def combine(*fits: Any) -> Certificate:
     deltas, which is less than the sum of the epsilons. A later fit may use what earlier ones released: composition is
     adaptive. Only what each may cost must not: where that is decided as one goes, a ``thresher.Ledger`` counts.
     A step that learns from the rows and has no certificate is refused: no total could be stated.
+
+    Parameters
+    ----------
+    fits : Certificate or fitted estimator
+        Fits on the same rows, in any order.
+
+    Returns
+    -------
+    Certificate
+        Of all of them together.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to combine, if fits are of other rows, neighbours or trust, or if one has no certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor, combine
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(1, epsilon=1.0, feature_bound=1.0, target_bound=1.0)
+    >>> first = model.fit(X, X[:, 2]).certificate_
+    >>> second = model.fit(X, X[:, 3]).certificate_
+    >>> 1.0 < combine(first, second).epsilon < 2.0
+    True
     """
     parts = [certificate for fit in fits for certificate in _certificates(fit)]
     if not parts:
@@ -208,14 +284,14 @@ def combine(*fits: Any) -> Certificate:
             )
     if trusted[0] is None:
         raise ValueError("trust: a certificate tells in other words than ours who must be trusted; verify it")
-    releases: list[dict[str, Any]] = []
-    members: list[dict[str, Any]] = []
+    releases: list[Record] = []
+    members: list[Record] = []
     for part in parts:
         if part.is_old and "parts" in part.settings:
             raise ValueError("a sum of an earlier version tells too little of its fits; combine their own certificates")
         releases += [{**entry, "part": entry.get("part", 0) + len(members)} for entry in part.releases]
         members += part.settings.get("parts") or [_member(part)]
-    total = stated_by(members)
+    total = statement_of_sum(members)
     counted = [release_from_dict(entry["release"]) for entry in releases if "within" not in entry]
     cost, method = sum((release.cost() for release in counted), Cost()).epsilon(total["delta"])
     told = f"epsilon={cost:.6g} at delta={total['delta']:.6g} by {method}, over {len(members)} fits on the same rows"
@@ -223,7 +299,7 @@ def combine(*fits: Any) -> Certificate:
         **total,
         epsilon=None if any(member["epsilon"] is None for member in members) else cost,
         adjacency=parts[0].adjacency,
-        trust=trust_in(trusted[0], parts[0].unit),
+        trust=trust_words(trusted[0], parts[0].unit),
         composition=told,
         releases=tuple(releases),
         settings={"parts": members},
@@ -233,7 +309,7 @@ def combine(*fits: Any) -> Certificate:
     )
 
 
-def _member(part: Certificate) -> dict[str, Any]:
+def _member(part: Certificate) -> Record:
     """What a combined certificate keeps of a part, beside its releases and what all parts share."""
     shared = ("releases", "adjacency", "trust", "n_samples", "unit")
     own = {f.name: getattr(part, f.name) for f in fields(part) if f.name not in shared}
@@ -264,7 +340,7 @@ def _certificates(fit: Any) -> list[Certificate]:
     )
 
 
-def _entries(releases: tuple[Release, ...], answers: tuple[Answer, ...]) -> list[dict[str, Any]]:
+def _entries(releases: tuple[Release, ...], answers: tuple[Answer, ...]) -> list[Record]:
     """The planned releases, equal ones as one, used more often; after a filter, what it let pass."""
     planned = {release: release.times * releases.count(release) for release in releases}
     passed = Counter(answer.release for answer in answers if answer.release not in planned)
@@ -272,7 +348,7 @@ def _entries(releases: tuple[Release, ...], answers: tuple[Answer, ...]) -> list
     return entries + [{**_entry(release, times, answers), "within": "filter"} for release, times in passed.items()]
 
 
-def _entry(release: Release, times: int, answers: tuple[Answer, ...]) -> dict[str, Any]:
+def _entry(release: Release, times: int, answers: tuple[Answer, ...]) -> Record:
     """A release and the answers it gave, equal ones counted together."""
     own = [(a.clip, a.sensitivity, a.scale) for a in answers if a.release == release]
     return {
@@ -290,7 +366,7 @@ def _number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.item() if hasattr(value, "item") else str(value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
@@ -13,7 +14,10 @@ from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import is_whole
 from thresher.privacy.trust import Unit
 
-__all__ = ["INTERCEPT_ENTRY", "MOST_ROWS_EACH", "PEOPLE_NOTE", "PublicFacts"]
+__all__ = ["INTERCEPT_ENTRY", "MOST_ROWS_EACH", "PEOPLE_NOTE", "PublicFacts", "Settings"]
+
+Settings = Mapping[str, Any]
+"""What is settled, by name: numbers, words, lists, or nothing, as JSON has them. Each algorithm knows its own."""
 
 MOST_ROWS_EACH = 64
 """Rows of one person that count. The average of 64 is off that of all by an eighth of their spread, which is little
@@ -34,7 +38,29 @@ INTERCEPT_ENTRY = 0.5
 
 @dataclass(frozen=True)
 class PublicFacts:
-    """Public facts about a table. Nothing here is read from the data except n and d."""
+    """Public facts about a table. Nothing here is read from the data except n and d.
+
+    Parameters
+    ----------
+    n : int
+        Rows, or people: a declared number where how many there are is private.
+    d : int
+        Columns.
+    bounds : Bounds
+        What rows and targets are clipped to.
+    intercept : bool
+        Whether every row ends in a public constant.
+    unit : "row" or "person"
+        What n counts and neighbours differ in.
+
+    Examples
+    --------
+    >>> from thresher.privacy.bounds import Bounds
+    >>> from thresher.privacy.facts import PublicFacts
+    >>> facts = PublicFacts(1000, 4, Bounds(feature=1.0), intercept=True)
+    >>> facts.dimension, facts.intercept_column
+    (5, 0.25)
+    """
 
     n: int
     """Rows, or people: a declared number where how many there are is private."""
@@ -121,12 +147,12 @@ class PublicFacts:
         return max(abs(bound - self.target_centre) for bound in self.bounds.target)
 
     @property
-    def enforced(self) -> dict[str, Any]:
+    def enforced(self) -> Settings:
         """The bounds, as certificates list them."""
         return {**asdict(self.bounds), "row_norm": self.row_norm, "intercept_column": self.intercept_column}
 
     @property
-    def public_choices(self) -> dict[str, Any]:
+    def public_choices(self) -> Settings:
         """What else certificates list: choices that cost no privacy but shape what is found."""
         return {}
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from thresher.privacy.releases import RandomTrials, Release
 
-__all__ = ["PRINTED_NOTE", "REAL_NOISE", "SEEDED", "Grade", "graded", "is_exact", "is_hardened", "real_noise"]
+__all__ = ["PRINTED_NOTE", "REAL_NOISE", "SEEDED", "Grade", "grade_of", "is_exact", "is_hardened", "real_noise"]
 
 Grade = Literal["proved", "conditional", "printed", "none"]
 """proved: every bound enforced, accounting sound. conditional: sound if a named assumption holds. printed: a formula
@@ -31,7 +31,7 @@ choices, whose chances are floating-point numbers unless they are hardened."""
 EXACT_IF_HARDENED = ("gaussian", "gumbel", "thresholded gaussian")
 
 
-def graded(
+def grade_of(
     private: bool, printed: bool, assumptions: Iterable[str], randomness: str, releases: Iterable[Release]
 ) -> tuple[Grade, tuple[str, ...]]:
     """The grade, and all assumptions: those given, and those that follow from how the noise was made."""

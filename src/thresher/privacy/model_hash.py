@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from thresher.privacy.arrays import Floats
+from thresher.privacy.strict_json import Record
 
 if TYPE_CHECKING:
     from thresher.privacy.certificate import Certificate
@@ -17,7 +21,7 @@ __all__ = ["linear_parts", "model_hash", "problems_of_model"]
 DOMAIN = b"thresher model 1\0"  # so that the hash of nothing else is the hash of a model
 
 
-def model_hash(parts: Mapping[str, Any]) -> str:
+def model_hash(parts: Mapping[str, ArrayLike | list[str] | list[object] | None]) -> str:
     """SHA-256 over named parts: arrays of numbers by the exact bytes of their doubles, lists of labels one by one.
 
     Each name, shape and label stands behind its length, so that no two models are written alike.
@@ -38,7 +42,9 @@ def model_hash(parts: Mapping[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def linear_parts(coefficients: Any, intercepts: Any, columns: Any, classes: Any) -> dict[str, Any]:
+def linear_parts(
+    coefficients: ArrayLike, intercepts: ArrayLike, columns: Iterable[str] | None, classes: Iterable[object] | None
+) -> dict[str, Floats | list[str] | list[object] | None]:
     """What a linear model is made of: a row of coefficients and an intercept per output, names of columns, labels."""
     return {
         "coefficients": np.atleast_2d(coefficients),
@@ -48,7 +54,7 @@ def linear_parts(coefficients: Any, intercepts: Any, columns: Any, classes: Any)
     }
 
 
-def problems_of_model(record: Mapping[str, Any], certificate: Certificate) -> list[str]:
+def problems_of_model(record: Record, certificate: Certificate) -> list[str]:
     """Why the certificate is not that of the model in a file, which ``record`` holds."""
     if record["n_features"] != certificate.n_features:
         return [
@@ -79,7 +85,7 @@ def _number(value: int) -> bytes:
     return struct.pack("<Q", value)
 
 
-def _label(label: Any) -> bytes:
+def _label(label: object) -> bytes:
     """A label as JSON gives it back: a truth, a whole number, another number, or text."""
     label = label.item() if hasattr(label, "item") else label
     if isinstance(label, bool):

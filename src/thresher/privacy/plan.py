@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Budget, BudgetExceeded
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicFacts, Settings
 from thresher.privacy.releases import Release, SampledRelease, ZCDPFilter, is_priced_here
 from thresher.privacy.trust import Trust
 
@@ -23,13 +22,46 @@ Calibration = Literal["proved", "printed"]
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything an algorithm will release about a table within a Budget, with every hyper-parameter resolved."""
+    """Everything an algorithm will release about a table within a Budget, with every hyper-parameter resolved.
+
+    Parameters
+    ----------
+    algorithm : str
+        Its name, as certificates list it.
+    problem : PublicFacts
+        What everybody may know; for linear models a ``LinearProblem``.
+    budget : Budget
+        What the releases may cost together.
+    releases : tuple of Release
+        Every kind of answer, and how often it may be asked for.
+    settings : mapping
+        Hyper-parameters, resolved, by name.
+    calibration : "proved" or "printed"
+        Whether the noise is proved to keep the budget, or is that of a paper and costs what it costs.
+    notes : tuple of str
+        What the certificate is to tell beside it.
+    trust : str
+        Who sees what (``thresher.privacy.trust``).
+
+    Examples
+    --------
+    >>> from thresher import Budget
+    >>> from thresher.privacy.bounds import Bounds
+    >>> from thresher.privacy.facts import PublicFacts
+    >>> from thresher.privacy.plan import Plan
+    >>> from thresher.privacy.releases import GaussianGradient
+    >>> budget = Budget(1.0, 1e-6)
+    >>> gradients = GaussianGradient.calibrated(budget, times=10)
+    >>> plan = Plan("ten-gradients", PublicFacts(1000, 5, Bounds(feature=1.0)), budget, (gradients,))
+    >>> round(plan.epsilon, 9)
+    1.0
+    """
 
     algorithm: str
     problem: PublicFacts
     budget: Budget
     releases: tuple[Release, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
     calibration: Calibration = "proved"
     notes: tuple[str, ...] = ()
     trust: Trust = "central"

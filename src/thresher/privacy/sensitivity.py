@@ -26,7 +26,7 @@ __all__ = [
 ROUND_OFF = 2.0**-53
 SUM_ERROR = 300.0
 """A sum of up to CAPACITY terms t_i is off by at most SUM_ERROR u sum_i |t_i|, u = 2^-53, as
-``thresher.vaults.kernels.sums`` adds them up."""
+``thresher.vaults.kernels.rows`` adds them up."""
 CERTIFIED = 0.05  # relative: by which the tolerance of a minimiser may add to its sensitivity
 CAPACITY = 2**33  # rows: more than a table in memory has
 

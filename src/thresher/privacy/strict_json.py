@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["parsed", "read_record", "reject_device", "without_repeats"]
+__all__ = ["Record", "parse_json", "read_record", "reject_device", "without_repeats"]
+
+
+Record = Mapping[str, Any]
+"""An object of JSON, or what is to become one: fields by their names. Whoever reads one checks what they are."""
 
 
 def read_record(path: str | Path) -> Any:
     """What a file of JSON holds."""
     reject_device(path)
-    return parsed(Path(path).read_text())
+    return parse_json(Path(path).read_text())
 
 
 def reject_device(path: str | Path) -> None:
@@ -22,7 +27,7 @@ def reject_device(path: str | Path) -> None:
         raise ValueError(f"{str(path)!r} is a device; give the path of a file")
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """What ``text`` holds, or a ValueError that says what two readers could take in two ways."""
     try:
         return json.loads(text, object_pairs_hook=without_repeats, parse_constant=_refused)
@@ -30,9 +35,9 @@ def parsed(text: str) -> Any:
         raise ValueError("the JSON is nested too deeply to be one of ours") from None
 
 
-def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """An object's fields; of a field that is given twice, one reader takes the first and another the last."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, value in pairs:
         if name in found:
             raise ValueError(f"field {name[:80]!r} is given twice")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-__all__ = ["TRUST", "Trust", "Unit", "trust_formerly_in", "trust_in"]
+__all__ = ["TRUST", "Trust", "Unit", "trust_words", "trust_words_of_first_format"]
 
 Unit = Literal["row", "person"]
 """What neighbours differ in: one row, or all rows of one person."""
@@ -87,12 +87,12 @@ FORMERLY: Mapping[Trust, str] = {
 }
 
 
-def trust_in(model: Trust, unit: Unit) -> dict[str, str]:
+def trust_words(model: Trust, unit: Unit) -> dict[str, str]:
     """The words of a certificate that protects ``unit``."""
     return {name: words.format(unit=PROTECTED[unit]) for name, words in TRUST[model].items()}
 
 
-def trust_formerly_in(model: Trust, unit: Unit) -> dict[str, str]:
+def trust_words_of_first_format(model: Trust, unit: Unit) -> dict[str, str]:
     """The same in certificates of the first format, which called a row a person's whole record."""
     unit_words = "each person's whole record" if unit == "row" else PROTECTED[unit]
     words = {name: words.format(unit=unit_words) for name, words in TRUST[model].items()}

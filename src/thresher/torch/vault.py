@@ -16,7 +16,7 @@ from thresher.privacy.sensitivity import momentum_clip
 from thresher.torch.examples import Examples, placed
 from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_flat, trainable
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import Vault, no_watch
 
 __all__ = ["ModuleVault"]
 
@@ -41,7 +41,7 @@ class ModuleVault(Vault):
         gradients: PerExample,
         plan: Plan,
         noise: NoiseSource,
-        watch: Callable[[], None] = nobody,
+        watch: Callable[[], None] = no_watch,
         virtual_batch: int | None = None,
     ) -> None:
         super().__init__(plan, noise, watch)

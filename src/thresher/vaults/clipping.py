@@ -6,14 +6,13 @@ Nothing here is read off the data: the bounds are the caller's (``thresher.priva
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from thresher.data.sparse_structure import by_rows, check_structure
-from thresher.privacy.arrays import Floats
+from thresher.privacy.arrays import Floats, Matrix, Numbers
 from thresher.privacy.bounds import Bounds
 from thresher.vaults.kernels.rows import squares
 
@@ -21,7 +20,7 @@ __all__ = [
     "clip_rows",
     "clip_targets",
     "residual_limits",
-    "rounded_down",
+    "round_down",
     "without_duplicates",
 ]
 
@@ -33,7 +32,7 @@ _REPRESENTABLE = 1e300  # larger entries (or infinite ones: sums of duplicates) 
 # -- clips ------------------------------------------------------------------------------------------------------
 
 
-def clip_rows(X: Any, bounds: Bounds) -> Any:
+def clip_rows(X: Matrix, bounds: Bounds) -> Matrix:
     """A copy of ``X`` (dense, or CSC if sparse) whose rows obey ``bounds``, however wild they were.
 
     Single precision stays single precision (unless the row bound is next to nothing), everything else becomes double.
@@ -64,7 +63,7 @@ def clip_rows(X: Any, bounds: Bounds) -> Any:
     return X
 
 
-def row_norms(X: Any) -> Floats:
+def row_norms(X: Matrix) -> Floats:
     """||x_i||_2 for each row of a dense or a CSC matrix, without overflow for entries up to the largest float.
 
     A function of the row alone, to the last bit: by which formula a row is measured is decided by that row
@@ -78,7 +77,7 @@ def row_norms(X: Any) -> Floats:
     return norms
 
 
-def _sparse_squares(X: Any) -> Floats:
+def _sparse_squares(X: Matrix) -> Floats:
     """sum_j x_ij^2, in the order of the columns."""
     sums = np.zeros(X.shape[0])
     for entries in _blocks(X.nnz):  # the squares of all entries at once would take as much memory as X
@@ -94,7 +93,7 @@ def _scaled_norms(X: Floats) -> Floats:
     return norms
 
 
-def _wild_norms(X: Any, odd: NDArray[np.bool_]) -> Floats:
+def _wild_norms(X: Matrix, odd: NDArray[np.bool_]) -> Floats:
     """The same of the rows of a CSC matrix that are odd; 0 for the others."""
     largest, sums = np.zeros(X.shape[0]), np.zeros(X.shape[0])
     found = [entries.start + np.flatnonzero(odd[X.indices[entries]]) for entries in _blocks(X.nnz)]
@@ -106,11 +105,11 @@ def _wild_norms(X: Any, odd: NDArray[np.bool_]) -> Floats:
     return largest * np.sqrt(sums)
 
 
-def rounded_down(limit: Floats | float, kind: Any) -> NDArray[Any]:
+def round_down(limit: Floats | float, kind: DTypeLike) -> Numbers:
     """The largest number of this kind, single or double precision, that does not exceed each positive ``limit``."""
     limit = np.asarray(limit, dtype=np.float64)
     with np.errstate(over="ignore"):
-        kept: NDArray[Any] = limit.astype(kind)
+        kept: Numbers = limit.astype(kind)
     return np.where(kept > limit, np.nextafter(kept, kept.dtype.type(0)), kept)
 
 
@@ -136,12 +135,12 @@ def residual_limits(norms: Floats, clip: float) -> Floats:
 # -- helpers ----------------------------------------------------------------------------------------------------
 
 
-def _clip_entries(values: NDArray[Any], limit: Floats | float) -> None:
-    limit = rounded_down(limit, values.dtype)
-    np.clip(values, -limit, limit, out=values)
+def _clip_entries(values: Numbers, limit: Floats | float) -> None:
+    largest = round_down(limit, values.dtype)
+    np.clip(values, -largest, largest, out=values)
 
 
-def _shrink(norms: Floats, bound: float, kept: type[np.floating[Any]]) -> Floats:
+def _shrink(norms: Floats, bound: float, kept: DTypeLike) -> Floats:
     """Factors that bring rows of these norms inside ``bound`` and leave the others alone.
 
     A product in single precision may be rounded up, by 2^-24 of itself: rows that are shrunk end a little further in.
@@ -150,7 +149,7 @@ def _shrink(norms: Floats, bound: float, kept: type[np.floating[Any]]) -> Floats
     return np.where(norms > bound, inward * _ratio(bound, norms), 1.0)
 
 
-def without_duplicates(X: Any, kept: type[np.floating[Any]]) -> Any:
+def without_duplicates(X: Matrix, kept: DTypeLike) -> Matrix:
     """A CSC copy in which every cell is stored once: duplicates are added up, in the order in which a row holds them.
 
     So the way leads through rows: SciPy sorts columns whose rows are not in order, and puts a row's duplicates into an
@@ -166,13 +165,13 @@ def without_duplicates(X: Any, kept: type[np.floating[Any]]) -> Any:
     return X
 
 
-def _unlabelled(X: Any) -> Any:
+def _unlabelled(X: Matrix) -> Matrix:
     """The same CSR or CSC matrix without what somebody may have said about its order and duplicates."""
     stored = slice(X.indptr[-1])
     return type(X)((X.data[stored], X.indices[stored], X.indptr), shape=X.shape)
 
 
-def _trim(X: Any) -> None:
+def _trim(X: Matrix) -> None:
     """Give back the room that added-up duplicates leave at the end of the arrays, without a copy of what is kept."""
     for name in ("data", "indices"):
         size, base, start = getattr(X, name).size, getattr(X, name).base, getattr(X, name).ctypes.data
@@ -186,7 +185,7 @@ def _blocks(size: int) -> list[slice]:
     return [slice(first, first + _BLOCK) for first in range(0, size, _BLOCK)]
 
 
-def _columns_of(X: Any, entries: slice) -> NDArray[np.intp]:
+def _columns_of(X: Matrix, entries: slice) -> NDArray[np.intp]:
     """The columns of some stored entries of a CSC matrix."""
     at: NDArray[np.intp] = np.arange(entries.start, min(entries.stop, X.nnz))
     return np.searchsorted(X.indptr, at, side="right") - 1

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.privacy.arrays import Floats
+from thresher.privacy.arrays import Floats, Matrix
 from thresher.privacy.budget import Adjacency, BudgetExceeded
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import Release
 from thresher.vaults.central.rows import Rows
+from thresher.vaults.engines import Engine
 from thresher.vaults.people import Unrandomised, label_randomiser, refuse_hardened, unit_labels
 from thresher.vaults.randomisers import Classes
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import nobody
+from thresher.vaults.vault import no_watch
 
 __all__ = ["LabelVault"]
 
@@ -27,7 +28,9 @@ class LabelVault(Rows):
 
     _reported = False
 
-    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody) -> None:
+    def __init__(
+        self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = no_watch
+    ) -> None:
         refuse_hardened(noise)
         super().__init__(X, y, plan, noise, watch)
 
@@ -41,7 +44,7 @@ class LabelVault(Rows):
             radius, self._targets = 1.0, self._reported_classes(randomiser)
         else:
             middle, radius = self.problem.bounds.target_span
-            reports = self._randomised(randomiser, self._units())
+            reports = self._randomise(randomiser, self._units())
             self._targets = middle + radius * reports - self.problem.target_centre
         self._reported = True
         sensitivity = release.sensitivity(radius, self.problem.n, Adjacency.REPLACE_ONE)
@@ -50,11 +53,11 @@ class LabelVault(Rows):
 
     def gradient(self, theta: Floats) -> Floats:
         """The gradient of the loss on public rows and reported labels: post-processing."""
-        engine = self._heard()
+        engine = self._open_after_reports()
         return self.problem.stacked(self._mean_gradient(engine, self._margins(engine, theta), math.inf))
 
     @property
-    def features(self) -> Any:
+    def features(self) -> Matrix:
         """The public rows as a matrix, without the intercept's column."""
         columns = self._open().columns(np.arange(self.problem.d))
         (rows,) = columns.parts(np.zeros(len(self._targets), dtype=np.intp), 1)
@@ -82,11 +85,11 @@ class LabelVault(Rows):
         """The labels as numbers of [-1, 1]."""
         return unit_labels(self._targets + self.problem.target_centre, self.problem.bounds)
 
-    def _randomised(self, randomiser: Any, values: NDArray[Any]) -> Any:
+    def _randomise(self, randomiser: Any, values: NDArray[Any]) -> Any:
         """Everybody's report."""
         return randomiser.randomise(values, self._noise)
 
-    def _heard(self) -> Any:
+    def _open_after_reports(self) -> Engine:
         engine = self._open()
         if not self._reported:
             raise BudgetExceeded("no label has been reported yet: ask labels() first; nothing was answered")
@@ -98,5 +101,5 @@ class LabelVault(Rows):
             return self._targets  # planned without privacy
         two = self.problem.outputs == 1
         classes = self._targets.astype(np.int64) if two else self._targets.argmax(axis=1)
-        indicators: Floats = randomiser.indicators(self._randomised(randomiser, classes))
+        indicators: Floats = randomiser.indicators(self._randomise(randomiser, classes))
         return indicators[:, 1] if two else indicators

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.budget import Adjacency, BudgetExceeded
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import Release
 from thresher.vaults.people import Crowd, Reporter, refuse_hardened
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import Vault, no_watch
 
 __all__ = ["LocalVault", "SimulatedVault"]
 
@@ -47,18 +47,20 @@ class LocalVault(Vault):
 class SimulatedVault(LocalVault):
     """A local vault over a crowd simulated in this process, streamed in blocks."""
 
-    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody) -> None:
+    def __init__(
+        self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = no_watch
+    ) -> None:
         refuse_hardened(noise)
         super().__init__(plan, noise, watch)
         rounds = sum(release.times for release in plan.releases)
         if rounds > len(y):
             raise ValueError(f"{rounds} rounds need at least as many people, there are {len(y)}; plan fewer rounds")
-        self._crowd: Crowd | None = self._gathered(X, y, rounds)
+        self._crowd: Crowd | None = self._gather(X, y, rounds)
 
     def close(self) -> None:
         self._crowd = None
 
-    def _gathered(self, X: Any, y: Floats, rounds: int) -> Crowd:
+    def _gather(self, X: Matrix, y: Floats, rounds: int) -> Crowd:
         return Crowd(X, y, self.problem, self._groups(len(y), rounds), self._noise)
 
     def _groups(self, people: int, rounds: int) -> list[Indices]:

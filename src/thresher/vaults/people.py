@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from thresher.data.sparse_structure import by_rows
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, BudgetExceeded
 from thresher.privacy.releases import (
@@ -111,11 +111,11 @@ class Reporter:
         """The public radius of what is reported: of a ball, or of a cube whose sides are measured in column bounds."""
         return self._clip * (self._reach if isinstance(self._reach, float) else 1.0)
 
-    def report(self, X: Any, y: Floats, theta: Floats, noise: NoiseSource) -> Any:
+    def report(self, X: Matrix, y: Floats, theta: Floats, noise: NoiseSource) -> Any:
         """A report for each row of X."""
         return self.randomiser.randomise(self.values(X, y, theta), noise)
 
-    def values(self, X: Any, y: Floats, theta: Floats) -> Floats:
+    def values(self, X: Matrix, y: Floats, theta: Floats) -> Floats:
         """clip(r_i) x_i over its bound, so that it lies in the unit ball or cube whatever the record is.
 
         Clipping the residual keeps the direction of x_i and makes the radius real (erratum E-14).
@@ -143,7 +143,7 @@ class Crowd:
     """People simulated in one process, in groups that report one after the other; only reports come out."""
 
     def __init__(
-        self, X: Any, y: Floats, problem: LinearProblem, groups: Sequence[Indices], noise: NoiseSource
+        self, X: Matrix, y: Floats, problem: LinearProblem, groups: Sequence[Indices], noise: NoiseSource
     ) -> None:
         self._X = by_rows(X) if sparse.issparse(X) else X
         self._y, self._problem, self._noise = y, problem, noise

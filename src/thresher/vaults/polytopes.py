@@ -6,20 +6,20 @@ A set is chosen by the analyst, never from the data. The vault accepts this modu
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from thresher.data.sparse_structure import check_structure
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.bounds import LARGEST, SMALLEST, Bounds
 from thresher.vaults.clipping import row_norms
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["L1Ball", "Polytope", "Simplex", "is_measured_here", "least_on_ball"]
+__all__ = ["L1Ball", "Polytope", "Simplex", "Walk", "is_measured_here", "least_on_ball"]
 
 
 class _Hull:
@@ -152,9 +152,9 @@ class Polytope(_Hull):
     in the hull and the loss may be least near it.
     """
 
-    vertices: Any
+    vertices: Matrix
 
-    def __init__(self, vertices: Any) -> None:
+    def __init__(self, vertices: Matrix) -> None:
         rows = vertices if sparse.issparse(vertices) else np.atleast_2d(np.asarray(vertices, dtype=np.float64))
         if rows.ndim != 2 or 0 in rows.shape:
             raise ValueError(f"vertices of shape {rows.shape} must be rows of coordinates, at least one")
@@ -168,7 +168,7 @@ class Polytope(_Hull):
             part.flags.writeable = False
         object.__setattr__(self, "vertices", kept)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Polytope], tuple[Matrix]]:
         return Polytope, (self.vertices,)  # so that a copy is checked and read-only, too
 
     def __eq__(self, other: object) -> bool:
@@ -198,7 +198,7 @@ class Polytope(_Hull):
         return float(np.minimum(sizes @ bounds.entries(d), norms * bounds.row_norm(d)).max())
 
     @cached_property
-    def _measures(self) -> tuple[Any, Floats]:
+    def _measures(self) -> tuple[Matrix, Floats]:
         """|v_j| and ||v||_2 of every vertex; they are asked for at every step."""
         return abs(self.vertices), row_norms(sparse.csc_array(self.vertices))
 
@@ -212,7 +212,7 @@ class Polytope(_Hull):
     def _count(self, d: int) -> int:
         return int(self.vertices.shape[0])
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _parts(self) -> tuple[Hashable, ...]:
         kept = self.vertices
         return kept.shape, kept.data.tobytes(), tuple(kept.indices.tolist()), tuple(kept.indptr.tolist())
 
@@ -240,3 +240,39 @@ def least_on_ball(gradient: Floats, q: float, radius: float) -> Floats:
     shape = (sizes / largest) ** (1 / (q - 1))  # p - 1 = 1/(q - 1); the largest is 1, so nothing overflows
     theta: Floats = -radius * np.sign(gradient) * (shape / np.linalg.norm(shape, q))
     return theta
+
+
+class Walk:
+    """theta <- (1 - step) theta + step v from the origin, for steps fixed in advance and vertices v of a public set.
+
+    theta is kept as scale * w, so that a move changes the coordinates of its vertex and one number.
+    """
+
+    def __init__(self, polytope: L1Ball | Simplex | Polytope, problem: LinearProblem, steps: Sequence[float]) -> None:
+        if not all(0 < step < 1 for step in steps):
+            raise ValueError(f"steps={steps!r} must lie strictly between 0 and 1: each shrinks what came before")
+        self.polytope, self.problem = polytope, problem
+        self._count = polytope.count(problem)
+        self.scales = np.cumprod(np.append(1.0, 1 - np.asarray(steps)))
+        if self.scales[-1] < SMALLEST:
+            raise ValueError(f"{len(steps)} steps shrink the start by more than {SMALLEST:g}: w would overflow")
+        self.scales.flags.writeable = False  # whoever follows the walk relies on them
+        self._weights: list[float] = (np.asarray(steps) / self.scales[1:]).tolist()
+        self.moves: list[tuple[int, float]] = []
+        """The vertices so far, and what each weighs in w."""
+        self._w, self._summed = problem.origin(), 0
+
+    @property
+    def theta(self) -> Floats:
+        for vertex, weight in self.moves[self._summed :]:
+            positions, values = self.polytope.entries(vertex, self.problem)
+            self._w[positions] += weight * values
+        self._summed = len(self.moves)
+        theta: Floats = self.scales[self._summed] * self._w
+        return theta
+
+    def towards(self, vertex: int) -> None:
+        """Go on, towards the vertex at this position."""
+        if not 0 <= vertex < self._count:
+            raise ValueError(f"vertex={vertex!r} is none of the {self._count} of the set")
+        self.moves.append((vertex, self._weights[len(self.moves)]))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicFacts, Settings
 from thresher.privacy.plan import Plan
 from thresher.vaults.losses import LOSSES, Loss, assumed_of_loss, is_own
 from thresher.vaults.penalties import NO_PENALTY, Penalty
@@ -81,7 +80,7 @@ class LinearProblem(PublicFacts):
         return self.curvature * self.row_norm**2 * distance
 
     @property
-    def public_choices(self) -> dict[str, Any]:
+    def public_choices(self) -> Settings:
         """What else certificates list: choices that cost no privacy but shape the model."""
         loss = {} if is_own(self.loss) else {"loss": self.loss.name}  # ours follow from the targets
         return {**loss, "penalty": asdict(self.penalty)} if self.penalty.strength else loss

@@ -19,19 +19,21 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Context, Decimal
 from hashlib import blake2b
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from randomgen import AESCounter
 from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
-from thresher.privacy.arrays import Floats, Integers
+from thresher.privacy.arrays import Floats, Integers, Values
 from thresher.privacy.subsampling import Sampling
 from thresher.vaults.kernels.normal import upper_tail
 
-__all__ = ["NoiseSource"]
+__all__ = ["NoiseSource", "Seed"]
+
+Seed = int | np.random.RandomState | None
+"""What makes noise repeatable, as in scikit-learn; None leaves it to the operating system, as privacy needs it."""
 
 GRID_STEPS = 2**28  # grid steps per standard deviation in hardened mode
 SKELLAM_EXCESS = 2.0**14 / 24  # (x^4 / v^2) / 24 at 11 standard deviations: no draw lies further out
@@ -49,7 +51,7 @@ class NoiseSource:
     where an earlier one stopped must not add the earlier one's noise again.
     """
 
-    def __init__(self, random_state: Any = None, *, hardened: bool = False, stream: int = 0) -> None:
+    def __init__(self, random_state: Seed = None, *, hardened: bool = False, stream: int = 0) -> None:
         self.secure = random_state is None
         self.hardened = hardened
         key = secrets.randbits(128)
@@ -61,7 +63,7 @@ class NoiseSource:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._background: ThreadPoolExecutor | None = None
-        self._ahead: tuple[tuple[Any, ...], Future[NDArray[Any]]] | None = None
+        self._ahead: tuple[tuple[str | int, ...], Future[Values]] | None = None
 
     @property
     def description(self) -> str:
@@ -90,7 +92,7 @@ class NoiseSource:
             return value, 0.0
         if not self.hardened:
             sd = multiplier * sensitivity
-            noise = self._drawn(self._generator.standard_normal, value.size).reshape(value.shape)
+            noise = self._draw(self._generator.standard_normal, value.size).reshape(value.shape)
             noise *= sd
             noise += value
             return noise, sd
@@ -98,15 +100,16 @@ class NoiseSource:
         widened = sensitivity + 2 * error + grid * math.sqrt(value.size if touched is None else touched)
         steps = math.ceil(multiplier * widened / grid)
         units = np.rint(np.clip(value / grid, -(2.0**61), 2.0**61)).astype(np.int64)
-        units += self._drawn(self._rounded_gaussian, steps, value.size).reshape(value.shape)
+        units += self._draw(self._rounded_gaussian, steps, value.size).reshape(value.shape)
         return np.multiply(grid, units, dtype=np.float64), steps * grid
 
-    def _drawn(self, draw: Callable[..., NDArray[Any]], *given: int) -> Any:
+    def _draw(self, draw: Callable[..., Values], *given: int) -> Values:
         """draw(*given), the last of which is how many; as many again are drawn ahead, as the vault works."""
         with self._lock:  # a batch must never be handed out twice
-            key, ahead, self._ahead = (draw.__name__, *given), self._ahead, None
+            key: tuple[str | int, ...] = (draw.__name__, *given)
+            ahead, self._ahead = self._ahead, None
             waiting = None if ahead is None else ahead[1].result()
-            drawn = draw(*given) if ahead is None or ahead[0] != key else waiting
+            drawn = draw(*given) if ahead is None or waiting is None or ahead[0] != key else waiting
             if given[-1] >= AHEAD_FROM:
                 self._background = self._background or ThreadPoolExecutor(1)
                 self._ahead = key, self._background.submit(draw, *given)

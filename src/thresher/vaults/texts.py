@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from thresher.privacy.arrays import Values
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianCategories
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import Vault, no_watch
 
 __all__ = ["TextVault"]
 
@@ -21,13 +20,13 @@ class TextVault(Vault):
     """Columns of texts, one text or none ("") in a cell."""
 
     def __init__(
-        self, X: NDArray[Any], y: Any, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody
+        self, X: Values, y: Values | None, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = no_watch
     ) -> None:
         """``y`` is there because every vault is made alike; nothing is asked about it."""
         super().__init__(plan, noise, watch)
-        self._cells: NDArray[Any] | None = X
+        self._cells: Values | None = X
 
-    def categories(self, column: int, release: GaussianCategories, fewest: float = 0.0) -> list[Any]:
+    def categories(self, column: int, release: GaussianCategories, fewest: float = 0.0) -> list[str]:
         """The texts of a column whose noisy count reaches the release's threshold and ``fewest``, the largest first."""
         if self._cells is None:
             raise RuntimeError("the vault is closed: its texts are gone and it answers nothing more")
@@ -36,7 +35,7 @@ class TextVault(Vault):
         counts = Counter(text for text in self._cells[:, column].tolist() if text)
         sensitivity = release.sensitivity(1.0, self.problem.n, self._plan.budget.adjacency)
         threshold = max(release.threshold(sensitivity), fewest)
-        published, scale = self._above(dict(counts), threshold, sensitivity, release.multiplier)
+        published, scale = self._texts_above(dict(counts), threshold, sensitivity, release.multiplier)
         self._record(release, 1.0, sensitivity, scale)
         return published
 
@@ -44,9 +43,9 @@ class TextVault(Vault):
         """Drop the texts. The answers stay."""
         self._cells = None
 
-    def _above(
-        self, counts: dict[Any, int], threshold: float, sensitivity: float, multiplier: float
-    ) -> tuple[list[Any], float]:
+    def _texts_above(
+        self, counts: dict[str, int], threshold: float, sensitivity: float, multiplier: float
+    ) -> tuple[list[str], float]:
         """The way out of every text: those whose noisy counts reach the threshold, and the noise's scale."""
         values = np.array([*counts.values()], dtype=float)
         # how many texts there are is private, and the scale is told: it follows from how many of them a row may touch

@@ -13,23 +13,22 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.data.sparse_structure import by_rows
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.budget import Adjacency
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import GaussianScore, RandomTrials
 from thresher.privacy.sensitivity import most_present, round_off
-from thresher.vaults.central.rows import margins_of
-from thresher.vaults.central.shares import Shares
+from thresher.vaults.central.rows import Shares, margins_of
 from thresher.vaults.central.vault import CentralVault
 from thresher.vaults.engines import engine_for
 from thresher.vaults.problem import LinearProblem, linear_problem
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.scoring import Scoring
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import Vault, no_watch
 
 __all__ = ["Candidate", "HeldOut", "Trial", "Trials"]
 
-Part = tuple[Any, Floats, Indices | None]
+Part = tuple[Matrix, Floats, Indices | None]
 """Rows, their targets and, where the unit is a person, whose they are."""
 
 HIGHEST = 1.0  # of a row's score
@@ -49,13 +48,13 @@ class Trial(NamedTuple):
     theta: Floats
     score: float
     answers: tuple[Answer, ...]
-    published: dict[str, Any]
+    published: dict[str, object]
 
 
 class HeldOut(Vault):
     """Rows that nothing is fitted to; answers how well a model that was released does on them."""
 
-    def __init__(self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, owners: Indices | None = None) -> None:
+    def __init__(self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource, owners: Indices | None = None) -> None:
         super().__init__(plan, noise)
         self._X, self._y = X, y
         self._shares = None if owners is None else Shares(owners, noise)
@@ -93,7 +92,7 @@ class Trials(Vault):
     of_people = True
 
     def __init__(
-        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody,
+        self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = no_watch,
         owners: Indices | None = None,
     ) -> None:  # fmt: skip
         super().__init__(plan, noise, watch)
@@ -159,11 +158,11 @@ class Trials(Vault):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return self._tried(candidate, fitted, held_out, release, scoring)
+                return self._run_trial(candidate, fitted, held_out, release, scoring)
         except Exception:
             return None
 
-    def _tried(
+    def _run_trial(
         self, candidate: Candidate, fitted: Part, held_out: Part, release: RandomTrials, scoring: Scoring
     ) -> Trial:
         X, y, owners = fitted

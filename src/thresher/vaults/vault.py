@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import NoReturn, Self, cast
 
 import numpy as np
 
@@ -17,26 +17,26 @@ from thresher.privacy.releases import Release
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["Vault", "nobody"]
+__all__ = ["Vault", "no_watch"]
 
 
-def nobody() -> None:
+def no_watch() -> None:
     """Watches no vault. One that nobody watches, such as that of a trial nobody may know about, logs nothing."""
 
 
 class Vault:
     """Answers what its plan lists, as often as it lists it, and drops what it holds when it closes."""
 
-    def __init__(self, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody) -> None:
+    def __init__(self, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = no_watch) -> None:
         self._plan = plan
         self._meter = Meter(plan)
         self._noise = noise
         self._watch = watch
-        self.published: dict[str, Any] = {}
+        self.published: dict[str, object] = {}
         """By-products of a run that may leave with the model: public, or computed from answers alone."""
         self.chosen: Plan | None = None
         """The plan of the one trial that is told of, where there were several."""
-        if watch is not nobody:
+        if watch is not no_watch:
             logs.opened(plan)
 
     @property
@@ -69,7 +69,7 @@ class Vault:
     ) -> None:
         self.close()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("a vault never leaves its process: it cannot be pickled or copied")
 
     def _check_question(self, release: Release, clip: float, theta: Floats | None) -> None:
@@ -91,6 +91,6 @@ class Vault:
                 f"noise scale {scale!r}: the bounds are too extreme to be private; nothing is answered"
             )
         self._meter.record(Answer(release, clip, sensitivity, scale))
-        if self._watch is not nobody:
+        if self._watch is not no_watch:
             self._watch()
             logs.answered(release, self._meter.charged)

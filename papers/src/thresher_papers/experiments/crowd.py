@@ -17,8 +17,7 @@ from thresher.federated.parties import Party, whole_steps
 from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.questions import CertifiedSearch
 from thresher.privacy.releases import Release
-from thresher.vaults.central.minimisers import certified_search
-from thresher.vaults.central.perturbation import curvature_ratio
+from thresher.vaults.central.minimisers import certified_search, curvature_ratio
 from thresher.vaults.clipping import clip_rows
 
 __all__ = ["Crowd"]

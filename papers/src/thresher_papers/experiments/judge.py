@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from thresher.privacy.arrays import Floats
-from thresher.vaults.central.minimise import minimise_strongly_convex
+from thresher.vaults.central.minimisers import minimise_strongly_convex
 from thresher.vaults.losses import LOGISTIC, SQUARED
 from thresher_papers.experiments.chapter6_sets import Rows
 

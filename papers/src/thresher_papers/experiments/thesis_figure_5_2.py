@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thresher.algorithms import DPLSSGD, DPSGD
-from thresher.algorithms.smoothing import smoothed, spectral_means
+from thresher.algorithms.dp_lssgd import smooth, spectral_means
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
@@ -36,8 +36,8 @@ def run(signal: str, seed: int) -> list[Row]:
     clean = _clean(signal)
     rng = np.random.default_rng(seed)
     noises = rng.normal(0, sd, (DRAWS, len(clean)))
-    left = np.array([smoothed(noise, sigma) for noise in noises])
-    bias = smoothed(clean, sigma) - clean
+    left = np.array([smooth(noise, sigma) for noise in noises])
+    bias = smooth(clean, sigma) - clean
     rows: list[Row] = [{
         "kind": "power", "signal": signal, "seed": seed, "left": float(np.sum(left**2) / np.sum(noises**2)),
         "beta": spectral_means(len(clean), sigma)[1], "before": _rms(noises), "after": _rms(left + bias),
@@ -48,7 +48,7 @@ def run(signal: str, seed: int) -> list[Row]:
         start = SHOWN * ACROSS if signal == "image" else 0
         rows += [
             {"kind": "curve", "signal": signal, "seed": seed, "at": at - start, "clean": float(clean[at]),
-             "noisy": float(noisy[at]), "smoothed": float(after[at])}
+             "noisy": float(noisy[at]), "smooth": float(after[at])}
             for at in range(start, start + ACROSS)
         ]  # fmt: skip
         rows += [_plan(signal, 0.0, DPSGD()), _plan(signal, sigma, DPLSSGD(smoothing=sigma))]
@@ -142,7 +142,7 @@ def _prices(rows: Sequence[Row]) -> Grid:
 def _chart(rows: Sequence[Row], name: str) -> Chart:
     points = [row for row in rows if row["kind"] == "curve" and row["signal"] == name]
     at = [row["at"] for row in points]
-    lines = {"noisy": "noisy", "smoothed": "smoothed", "signal": "clean"}
+    lines = {"noisy": "noisy", "smooth": "smoothed", "signal": "clean"}
     series = {label: Series(at, [row[column] for row in points]) for label, column in lines.items()}
     what = f"row {SHOWN} of the image" if name == "image" else "the wave"
     return Chart(f"Smoothing with sigma {SETTINGS[name][1]:g}: {what}", "coordinate", "value", series)

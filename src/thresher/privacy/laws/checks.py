@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import is_whole
 
 __all__ = ["LARGEST_EPSILON", "check_dimension", "check_epsilon", "check_width", "numbers"]
@@ -16,13 +15,13 @@ LARGEST_EPSILON = 50.0
 rounded up to a step, so that a report never costs more than its epsilon."""
 
 
-def numbers(values: Any) -> NDArray[np.float64]:
+def numbers(values: ArrayLike) -> Floats:
     """The values within [-1, 1]; what is no number counts as 0."""
     values = np.asarray(values, dtype=np.float64)
     return np.clip(np.where(np.isnan(values), 0.0, values), -1, 1)
 
 
-def check_width(values: NDArray[np.float64], dimension: int) -> None:
+def check_width(values: Floats, dimension: int) -> None:
     if values.ndim != 2 or values.shape[1] != dimension:
         raise ValueError(f"values of shape {values.shape} must have a row per person and {dimension} columns")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from thresher.privacy.accounting import gaussian_epsilon, gaussian_mu
 from thresher.privacy.arrays import Floats, Integers
@@ -141,7 +142,7 @@ class ClassesLaw:
     def log_density(self, reports: Integers, value: int) -> Floats:
         return np.where(reports == self.known(value), self.epsilon, 0.0) + math.log(self.wrong)
 
-    def known(self, values: Any) -> Integers:
+    def known(self, values: ArrayLike) -> Integers:
         """The labels; what is none counts as the first."""
         values = np.asarray(values)
         return np.where((values >= 0) & (values < self.classes), values, 0).astype(np.int64)

@@ -1,65 +1,19 @@
-"""The questions: each says how far one row moves its answer, which clips it can have, and what it asks in words."""
+"""The questions: each says how far one row moves its answer, which clips it can have, and what it asks in words.
+
+Those of the files here are all that there are: a certificate that lists another, or a caller's own, is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from thresher.privacy.questions.averages import (
-    BatchGradient,
-    BatchMomentum,
-    Gradient,
-    GradientAsPrinted,
-    Gram,
-    Moments,
-    RestrictedGradient,
-)
-from thresher.privacy.questions.base import CertifiedSearch, Clips, Question
-from thresher.privacy.questions.choices import Quantile, Score, Selection, StepLength, Vertex, Votes
-from thresher.privacy.questions.minimisers import Labels, LabelsAsPrinted, Minimiser, TiltedMinimiser
-from thresher.privacy.questions.reports import LocalGradient, LocalLabels
-from thresher.privacy.questions.several import AnyQuestion, BestOfTrials
-from thresher.privacy.questions.texts import Categories
+from thresher.privacy.questions.base import *  # noqa: F403  (each file lists what it defines)
+from thresher.privacy.questions.base import Question
+from thresher.privacy.questions.central import *  # noqa: F403
+from thresher.privacy.questions.local import *  # noqa: F403
 
-__all__ = [
-    "AnyQuestion",
-    "BatchGradient",
-    "BatchMomentum",
-    "BestOfTrials",
-    "Categories",
-    "CertifiedSearch",
-    "Clips",
-    "Gradient",
-    "GradientAsPrinted",
-    "Gram",
-    "Labels",
-    "LabelsAsPrinted",
-    "LocalGradient",
-    "LocalLabels",
-    "Minimiser",
-    "Moments",
-    "Quantile",
-    "Question",
-    "RestrictedGradient",
-    "Score",
-    "Selection",
-    "StepLength",
-    "TiltedMinimiser",
-    "Vertex",
-    "Votes",
-    "question_named",
-]
-
-_QUESTIONS: Mapping[str, Question] = MappingProxyType(
-    {
-        kind.name: kind()
-        for kind in (
-            Gradient, RestrictedGradient, BatchGradient, BatchMomentum, Moments, Gram, GradientAsPrinted,
-            Selection, Votes, Quantile, Vertex, StepLength, Score, Minimiser, TiltedMinimiser, Labels,
-            LabelsAsPrinted, LocalGradient, LocalLabels, Categories, AnyQuestion, BestOfTrials,
-        )
-    }
-)  # fmt: skip
+_QUESTIONS: Mapping[str, Question] = MappingProxyType({kind.name: kind() for kind in Question.__subclasses__()})
 
 
 def question_named(name: str) -> Question:

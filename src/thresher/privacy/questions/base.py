@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from thresher.privacy.budget import Adjacency
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicFacts, Settings
 from thresher.privacy.trust import Unit
 
 __all__ = ["CertifiedSearch", "Clips", "Question"]
@@ -69,11 +68,11 @@ class Question:
         """Where the public bounds alone decide; None where a setting does."""
         return None
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         """Where settings decide, "clip" among them, for an algorithm that picks so many columns."""
         raise self._unstated("its clip")
 
-    def denied(self, clip: float) -> str | None:
+    def objection_to(self, clip: float) -> str | None:
         """Why no bounds and settings lead to this clip; None if some may."""
         return None
 

@@ -7,117 +7,39 @@ running, from earlier private answers, without touching the price.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from thresher.privacy.releases.base import ExactRelease, Release
-from thresher.privacy.releases.central import (
-    GaussianCategories,
-    GaussianGradient,
-    GaussianGram,
-    GaussianLabels,
-    GaussianMinimiser,
-    GaussianMoments,
-    GaussianRestrictedGradient,
-    GumbelQuantile,
-    GumbelSelection,
-    GumbelStep,
-    GumbelVertex,
-    GumbelVotes,
-    L2LaplaceMinimiser,
-    LaplaceVertex,
-    PerturbedMinimiser,
-    PrintedLabels,
-)
-from thresher.privacy.releases.federated import (
-    BinomialGradient,
-    BinomialMinimiser,
-    BinomialRelease,
-    JointRelease,
-    PrintedGradient,
-    SkellamGradient,
-    SkellamMinimiser,
-    SkellamRelease,
-)
-from thresher.privacy.releases.filters import ZCDPFilter
-from thresher.privacy.releases.local import (
-    ClassReport,
-    GaussianReport,
-    HypercubeReport,
-    LaplaceReport,
-    PiecewiseReport,
-    SphereReport,
-)
-from thresher.privacy.releases.sampled import SampledGradient, SampledMomentum, SampledRelease, least_noise, noise_guess
-from thresher.privacy.releases.trials import GaussianScore, RandomTrials
-
-__all__ = [
-    "BinomialGradient",
-    "BinomialMinimiser",
-    "BinomialRelease",
-    "ClassReport",
-    "ExactRelease",
-    "GaussianCategories",
-    "GaussianGradient",
-    "GaussianGram",
-    "GaussianLabels",
-    "GaussianMinimiser",
-    "GaussianMoments",
-    "GaussianReport",
-    "GaussianRestrictedGradient",
-    "GaussianScore",
-    "GumbelQuantile",
-    "GumbelSelection",
-    "GumbelStep",
-    "GumbelVertex",
-    "GumbelVotes",
-    "HypercubeReport",
-    "JointRelease",
-    "L2LaplaceMinimiser",
-    "LaplaceReport",
-    "LaplaceVertex",
-    "PerturbedMinimiser",
-    "PiecewiseReport",
-    "PrintedGradient",
-    "PrintedLabels",
-    "RandomTrials",
-    "Release",
-    "SampledGradient",
-    "SampledMomentum",
-    "SampledRelease",
-    "SkellamGradient",
-    "SkellamMinimiser",
-    "SkellamRelease",
-    "SphereReport",
-    "ZCDPFilter",
-    "is_priced_here",
-    "least_noise",
-    "noise_guess",
-    "release_from_dict",
-]
-
-_KINDS: dict[str, type[Release]] = {
-    kind.__name__: kind
-    for kind in (
-        GaussianGradient, GaussianRestrictedGradient, GaussianMoments, GaussianGram, GaussianCategories,
-        GaussianMinimiser, L2LaplaceMinimiser, PerturbedMinimiser, GaussianLabels, PrintedLabels,
-        GumbelSelection, GumbelVotes, GumbelQuantile, GumbelVertex, GumbelStep, LaplaceVertex, ExactRelease,
-        SampledGradient, SampledMomentum, ZCDPFilter, GaussianScore, RandomTrials,
-        BinomialGradient, BinomialMinimiser, SkellamGradient, SkellamMinimiser, PrintedGradient,
-        SphereReport, HypercubeReport, LaplaceReport, PiecewiseReport, GaussianReport, ClassReport,
-    )
-}  # fmt: skip
+from thresher.privacy.releases.base import *  # noqa: F403  (each file lists what it defines)
+from thresher.privacy.releases.base import Release
+from thresher.privacy.releases.central import *  # noqa: F403
+from thresher.privacy.releases.composed import *  # noqa: F403
+from thresher.privacy.releases.federated import *  # noqa: F403
+from thresher.privacy.releases.local import *  # noqa: F403
+from thresher.privacy.releases.sampled import *  # noqa: F403
+from thresher.privacy.strict_json import Record
 
 
-def release_from_dict(fields: dict[str, Any]) -> Release:
+def _subclasses(kind: type[Release]) -> Iterator[type[Release]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _subclasses(each)
+
+
+_KINDS = {kind.__name__: kind for kind in _subclasses(Release) if "question" in kind.__annotations__}
+"""Those that state what is asked, by name: all of the files here, and none that is defined later, or elsewhere."""
+
+
+def release_from_dict(fields: Record) -> Release:
     """The release a certificate lists; only kinds priced here are known."""
-    arguments = {name: _read(value) for name, value in fields.items()}
+    arguments: dict[str, Any] = {name: _read(value) for name, value in fields.items()}
     kind = _KINDS.get(arguments.pop("kind", None))
     if kind is None:
         raise ValueError(f"unknown release kind {fields.get('kind')!r}; known: {', '.join(_KINDS)}")
     return kind(**arguments)
 
 
-def _read(value: Any) -> Any:
+def _read(value: object) -> object:
     """A field as it was: some releases are made of others."""
     if isinstance(value, dict):
         return release_from_dict(value)

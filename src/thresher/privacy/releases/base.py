@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 from thresher.privacy.accounting import Cost, gaussian_mu
 from thresher.privacy.budget import Adjacency, Budget, is_whole
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicFacts, Settings
 from thresher.privacy.questions import CertifiedSearch, Clips, Question, question_named
 from thresher.privacy.sensitivity import CERTIFIED
 
@@ -59,7 +58,7 @@ class Release:
         """
         return least * (1 + CERTIFIED + margins) * round_off if self.question.certified else least
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         """The clips that settings, "clip" among them, lead to where so many columns are picked."""
         return self.question.clips_of_settings(facts, settings, columns)
 

@@ -7,13 +7,12 @@ behind more than one report: the price is that of a single report (sequentially 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thresher.privacy import questions
 from thresher.privacy.accounting import Cost
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicFacts, Settings
 from thresher.privacy.laws.hypercube import HypercubeLaw
 from thresher.privacy.laws.labels import ClassesLaw, PiecewiseLaw
 from thresher.privacy.laws.sphere import SphereLaw
@@ -76,7 +75,7 @@ class SphereReport(_SizedReport):
     question: ClassVar[Question] = questions.LocalGradient()
     noise: ClassVar[str] = "sphere"
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         least, most = super().clips_of_settings(facts, settings, columns)
         return least * facts.row_norm, most * facts.row_norm
 

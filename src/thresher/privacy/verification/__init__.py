@@ -1,1 +1,1 @@
-"""What may be wrong with a certificate, one kind of contradiction per file; each check returns sentences."""
+"""What may be wrong with a certificate, in what it states and in what it lists; each check returns sentences."""

@@ -1,30 +1,255 @@
-"""Answers that their release does not pay for: too many or too few, or noise that does not go with the clip."""
+"""What a certificate lists: the releases its algorithm makes, with answers, clips and bounds that go together."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency
-from thresher.privacy.facts import MOST_ROWS_EACH
+from thresher.privacy.facts import MOST_ROWS_EACH, PublicFacts, Settings
 from thresher.privacy.grades import is_hardened
-from thresher.privacy.questions import CertifiedSearch
-from thresher.privacy.releases import JointRelease, Release, SampledRelease
+from thresher.privacy.questions import CertifiedSearch, Clips
+from thresher.privacy.releases import (
+    HypercubeReport,
+    JointRelease,
+    PerturbedMinimiser,
+    Release,
+    SampledGradient,
+    SampledRelease,
+    SphereReport,
+)
+from thresher.privacy.releases.central import TOLERANCE_FACTOR
 from thresher.privacy.sensitivity import CAPACITY, CERTIFIED, SUM_ERROR
-from thresher.privacy.verification.recipes import RECIPES
+from thresher.privacy.strict_json import Record
 from thresher.privacy.verification.statements import trust_of
 
 if TYPE_CHECKING:
     from thresher.privacy.certificate import Certificate
 
-__all__ = ["problems_of_answers"]
+__all__ = ["RECIPES", "problems_of_answers", "problems_of_bounds", "problems_of_clips", "problems_of_recipe"]
 
 CLOSE = 1e-9  # relative: what is computed twice from the same numbers is as close as that
+
+Asked = dict[str, int]
+"""How often each question is asked."""
+
+
+# -- what each algorithm releases, and how often, by its settings -----------------------------------------------------
+
+
+def problems_of_recipe(algorithm: str, settings: Settings, columns: int, releases: Iterable[Release]) -> list[str]:
+    """Where the releases are not those that the algorithm makes with these settings on so many columns."""
+    releases = list(releases)
+    if algorithm not in RECIPES:
+        return []
+    listed = Counter[str]()
+    for release in releases:
+        listed[release.question.name] += release.times
+    try:
+        recipes = [Counter(recipe) for recipe in RECIPES[algorithm](settings, columns)]
+    except (LookupError, TypeError) as error:
+        return [f"the settings of {algorithm} are not its own: {error!r}"]
+    classes = settings.get("classes", 1)  # one against the rest asks everything for each class
+    if listed not in [Counter({question: classes * times for question, times in each.items()}) for each in recipes]:
+        return [f"{algorithm} with these settings does not ask for {dict(listed)}"]
+    return [problem for release in releases for problem in _problems_of_batch(release, settings)]
+
+
+def _problems_of_batch(release: Release, settings: Settings) -> list[str]:
+    if isinstance(release, SampledRelease):
+        known = (settings["first_batch"],) if _is_first(release, settings) else (settings["batch"],)
+        return [] if release.batch in known else [f"{release!r} is of other batches than the settings say"]
+    if isinstance(release, JointRelease) and release.touched != settings["coordinates"]:
+        return [f"{release!r} is of other coordinates than the {settings['coordinates']} of the settings"]
+    return []
+
+
+def _is_first(release: Release, settings: Settings) -> bool:
+    return isinstance(release, SampledGradient) and settings.get("first_batch", 0) > 0
+
+
+def _rounds(*questions: str) -> Callable[[Settings, int], list[Asked]]:
+    def asked(settings: Settings, columns: int) -> list[Asked]:
+        rounds: int = settings["rounds"]
+        return [dict.fromkeys(questions, rounds)]
+
+    return asked
+
+
+def _once(question: str) -> Callable[[Settings, int], list[Asked]]:
+    return lambda settings, columns: [{question: 1}]
+
+
+def _pursuit(settings: Settings, columns: int) -> list[Asked]:
+    """With moments or Gram matrices; with or without an intercept that is started privately."""
+    stages, rounds = settings["stages"], settings["stages"] + settings["refinements"]
+    by_moments = {"selection": stages, "moments": stages, "restricted gradient": rounds}
+    by_grams = {"selection": stages, "gram": rounds, "restricted gradient": rounds}
+    return [
+        {**each, "quantile": quantiles * rounds + median, "restricted gradient": rounds + start}
+        for each, quantiles in ((by_moments, 2), (by_grams, 3))
+        for median, start in ((0, 0), (1, 0), (0, 1))
+    ]
+
+
+def _two_stage(settings: Settings, columns: int) -> list[Asked]:
+    return [{"votes" if settings["stage_one"] == "votes" else "selection": 1, "perturbed minimiser": 1}]
+
+
+def _dpsl_kt(settings: Settings, columns: int) -> list[Asked]:
+    by_teacher: dict[str | None, Asked] = {
+        "support": {"selection": 1, "labels": 1}, "convex": {"labels": 1}, None: {"printed labels": 1},
+    }  # fmt: skip
+    return [by_teacher[settings.get("teacher")]]
+
+
+def _batches(settings: Settings, columns: int) -> list[Asked]:
+    question = "gradient" if settings["sampling"] == "none" else "sampled gradient"
+    return [{question: settings["rounds"]}]
+
+
+def _momentum(settings: Settings, columns: int) -> list[Asked]:
+    if not settings["first_batch"]:
+        return [{"sampled momentum": settings["rounds"]}]
+    later = {"sampled momentum": settings["rounds"] - 1}
+    return [{**later, "sampled gradient": 1}, {**later, "gradient": 1}]
+
+
+def _scaler(settings: Settings, columns: int) -> list[Asked]:
+    return [{"quantile": (3 if settings["centre"] else 2) * columns}]
+
+
+RECIPES: Mapping[str, Callable[[Settings, int], list[Asked]]] = {
+    "pursuit": _pursuit, "dp-ight": _rounds("gradient"), "ight": _rounds("gradient"),
+    "peeling": _rounds("selection", "restricted gradient"), "two-stage": _two_stage, "dpsl-kt": _dpsl_kt,
+    "output-perturbation": _once("minimiser"), "objective-perturbation": _once("perturbed minimiser"),
+    "frank-wolfe": _rounds("vertex"), "noisy-frank-wolfe": _rounds("gradient"),
+    "dp-gd": _batches, "dp-sgd": _batches, "dp-adam": _batches, "dp-lssgd": _batches, "dp-lsadam": _batches,
+    "rrpsgd": _batches, "sgd": _batches, "lssgd": _batches, "dp-srm": _momentum, "storm": _momentum,
+    "rajkumar-agarwal": _rounds("printed gradient"), "dp-agd": _once("any"),
+    "ldp-iht": _rounds("local gradient"), "label-ldp-iht": _once("local labels"), "label-lasso": _once("local labels"),
+    "private-search": _once("trials"), "private-scaler": _scaler, "column-shares": _once("gradient"),
+    "categories": lambda settings, columns: [{"categories": columns}],
+}  # fmt: skip
+"""Several possibilities where bounds and budgets decide that no setting tells of."""
+
+
+# -- bounds that go with each other and with the columns; clips that they and the settings allow ----------------------
+
+
+MISSING = object()
+OF_A_MODULE = {"gradient"}  # a network's examples are clipped by what they move, and by nothing else
+
+
+def problems_of_bounds(certificate: Certificate) -> list[str]:
+    if set(certificate.bounds) == OF_A_MODULE:
+        return []
+    try:
+        enforced = _facts_of(certificate).enforced
+    except (LookupError, TypeError, ValueError) as error:
+        return [f"the bounds are none of {certificate.n_features} columns: {error}"]
+    return [
+        f"bounds: {name} is {certificate.bounds.get(name)!r}, which the others make {enforced.get(name)!r}"
+        for name in sorted(set(enforced) | set(certificate.bounds))
+        if not _alike(certificate.bounds.get(name, MISSING), enforced.get(name, MISSING))
+    ]
+
+
+def problems_of_clips(certificate: Certificate, entries: list[tuple[Release, list[Record]]]) -> list[str]:
+    """``entries`` are the releases of one fit, whose settings the certificate has, with their answers."""
+    if set(certificate.bounds) == OF_A_MODULE:
+        expected = certificate.settings.get("clip")
+        clips = [float(answer["clip"]) for _, answers in entries for answer in answers]
+        plain = certificate.algorithm not in ("dp-srm", "storm") and isinstance(expected, (int, float))
+        return [f"a clip of {clip:.6g} is not that of the settings" for clip in clips if plain and clip != expected]
+    facts, problems = _facts_of(certificate), []
+    picks = next((release.picks for release, _ in entries if hasattr(release, "picks")), facts.d)
+    for release, answers in entries:
+        problems += _problems_of_coordinates(release, facts, certificate.settings)
+        if isinstance(release, PerturbedMinimiser) and certificate.algorithm in RECIPES:
+            problems += _problems_of_objective(release, facts, certificate.settings["ridge"], picks)
+        for clip in sorted({float(answer["clip"]) for answer in answers}) if release.multiplier > 0 else ():
+            least, most = _clips(release, facts, certificate.algorithm, certificate.settings, picks)
+            if not least * (1 - CLOSE) <= clip <= most * (1 + CLOSE):
+                allowed = f"{least:.6g}" if least == most else f"at most {most:.6g}"
+                problems.append(f"a clip of {clip:.6g} for a {release.question}: settings and bounds make it {allowed}")
+            if (denied := release.question.objection_to(clip)) is not None:
+                problems.append(denied)
+    return problems
+
+
+def _facts_of(certificate: Certificate) -> PublicFacts:
+    """The public facts that the bounds tell of."""
+    feature, target = certificate.bounds["feature"], certificate.bounds["target"]
+    bounds = Bounds(
+        tuple(feature) if isinstance(feature, (list, tuple)) else feature,
+        certificate.bounds["row"],
+        None if target is None else tuple(target),
+    )
+    intercept = bool(certificate.bounds["intercept_column"])
+    return PublicFacts(certificate.n_samples, certificate.n_features, bounds, intercept)
+
+
+def _classifies(facts: PublicFacts) -> bool:
+    return facts.bounds.target is None
+
+
+def _alike(stated: Any, computed: Any) -> bool:
+    if stated is MISSING or computed is MISSING:
+        return False
+    if isinstance(computed, tuple):
+        return isinstance(stated, (list, tuple)) and len(stated) == len(computed) and all(map(_alike, stated, computed))
+    if computed is None or stated is None:
+        return stated is computed
+    return not isinstance(stated, (str, bool)) and math.isclose(stated, computed, rel_tol=CLOSE)
+
+
+def _problems_of_coordinates(release: Release, facts: PublicFacts, settings: Settings) -> list[str]:
+    """Reports and sums of another number of coordinates than the columns make."""
+    if isinstance(release, (SphereReport, HypercubeReport)) and release.dimension != facts.dimension:
+        return [f"{release!r} reports other coordinates than {facts.dimension}"]
+    if isinstance(release, JointRelease) and settings["coordinates"] % facts.dimension:
+        return [f"coordinates={settings['coordinates']} are not those of {facts.d} columns"]
+    return []
+
+
+def _problems_of_objective(release: PerturbedMinimiser, facts: PublicFacts, ridge: float, picks: int) -> list[str]:
+    """A row that bends the objective more, or noise on top of the minimiser that is more, than the settings allow."""
+    problems = []
+    curvature = 0.25 if _classifies(facts) else 1.0  # of the logistic and of the squared loss
+    least = curvature * facts.norm_in_units(picks) ** 2 / (facts.n * ridge)  # of a party with few rows, more
+    if not release.curvature_ratio >= least * (1 - CLOSE):
+        problems.append(f"{release!r}: bounds and ridge make its curvature_ratio at least {least:.6g}")
+    if not release.sd_per_tolerance <= TOLERANCE_FACTOR * release.sd_per_sensitivity * (1 + CLOSE):
+        problems.append(f"{release!r}: its sd_per_tolerance is at most {TOLERANCE_FACTOR:g} times sd_per_sensitivity")
+    return problems
+
+
+def _clips(release: Release, facts: PublicFacts, algorithm: str, settings: Settings, picks: int) -> Clips:
+    """The least and the largest clip that there can be; from 0 to infinity where nothing listed decides."""
+    decided = release.question.clips_of_bounds(facts)
+    if decided is not None:
+        return decided
+    if algorithm == "pursuit":  # its clips are private answers, from levels below what the bounds allow
+        largest = 1.0 if _classifies(facts) else 2 * facts.target_radius
+        return 0.0, release.clips_of_settings(facts, {"clip": largest}, facts.d)[1]
+    if algorithm == "column-shares":
+        return facts.row_norm, facts.row_norm
+    if algorithm not in RECIPES or not isinstance(settings.get("clip"), (int, float)):
+        return 0.0, math.inf
+    return release.clips_of_settings(facts, settings, picks)
+
+
+# -- answers that their release pays for, with noise that goes with the clip ------------------------------------------
+
+
 WIDENED = 1e-6  # relative: by which exact noise is widened beside what grows with rows and columns
 
 
-def problems_of_answers(release: Release, answers: list[dict[str, Any]], certificate: Certificate) -> list[str]:
+def problems_of_answers(release: Release, answers: list[Record], certificate: Certificate) -> list[str]:
     """``certificate`` is that of the fit which made the release."""
     problems = [*_problems_of_count(release, answers, certificate), *_problems_of_facts(release, certificate)]
     if release.multiplier > 0:
@@ -33,7 +258,7 @@ def problems_of_answers(release: Release, answers: list[dict[str, Any]], certifi
     return problems
 
 
-def _problems_of_count(release: Release, answers: list[dict[str, Any]], certificate: Certificate) -> list[str]:
+def _problems_of_count(release: Release, answers: list[Record], certificate: Certificate) -> list[str]:
     counts = [answer["count"] for answer in answers]
     asked = release.times if release.terms is None else 0
     if any(count < 1 for count in counts) or sum(counts) > asked:
@@ -67,7 +292,7 @@ def _problems_of_facts(release: Release, certificate: Certificate) -> list[str]:
     return problems
 
 
-def _problems_of_noise(release: Release, answer: Mapping[str, Any], certificate: Certificate) -> list[str]:
+def _problems_of_noise(release: Release, answer: Record, certificate: Certificate) -> list[str]:
     clip, sensitivity, scale = (float(answer[name]) for name in ("clip", "sensitivity", "scale"))
     least = _least_sensitivity(release, clip, certificate)
     if not (0 < least < math.inf and 0 < scale < math.inf):

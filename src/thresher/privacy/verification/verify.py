@@ -5,35 +5,69 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
 
 from thresher.privacy.accounting import Cost
-from thresher.privacy.grades import REAL_NOISE, is_exact
+from thresher.privacy.grades import REAL_NOISE, Grade, is_exact
 from thresher.privacy.releases import RandomTrials, Release, SampledRelease, ZCDPFilter, release_from_dict
-from thresher.privacy.verification.answers import problems_of_answers
-from thresher.privacy.verification.bounds import problems_of_bounds, problems_of_clips
-from thresher.privacy.verification.fields import problems_of_fields
-from thresher.privacy.verification.recipes import RECIPES, problems_of_recipe
-from thresher.privacy.verification.statements import problems_of_statements
-from thresher.privacy.verification.sums import parts_of, problems_of_sum
+from thresher.privacy.strict_json import Record
+from thresher.privacy.trust import trust_words_of_first_format
+from thresher.privacy.verification.answers import (
+    RECIPES,
+    problems_of_answers,
+    problems_of_bounds,
+    problems_of_clips,
+    problems_of_recipe,
+)
+from thresher.privacy.verification.statements import FORMATS, problems_of_fields, problems_of_statements, trust_of
 
 if TYPE_CHECKING:
     from thresher.privacy.certificate import Certificate
 
-__all__ = ["Verification", "verified"]
+__all__ = [
+    "Verification",
+    "missing_parts",
+    "parts_of",
+    "problems_of_sum",
+    "second_opinion_of",
+    "statement_of_sum",
+    "verify_certificate",
+]
 
 NOTHING = "nothing"
 COMPOSED = 1e-4  # relative: prices are written with six digits
 
-Listed = tuple[Release, Mapping[str, Any]]
+Listed = tuple[Release, Record]
 """A release as it was, and how it is listed."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome of ``Certificate.verify``; true if nothing contradicts what the certificate claims."""
+    """The outcome of ``Certificate.verify``; true if nothing contradicts what the certificate claims.
+
+    Parameters
+    ----------
+    ok : bool
+        Whether nothing contradicts the rest.
+    epsilon : float
+        What the listed releases cost, recomputed.
+    method : str
+        By which proof.
+    problems : tuple of str
+        What is contradicted.
+    warnings : tuple of str
+        What is no contradiction, but should be known.
+
+    Examples
+    --------
+    >>> from thresher.privacy.certificate import Verification
+    >>> bool(Verification(False, 2.0, "zCDP", ("the listed releases cost more than stated",)))
+    False
+    """
 
     ok: bool
     epsilon: float
@@ -51,7 +85,7 @@ class Verification:
         return self.ok
 
 
-def verified(certificate: Certificate) -> Verification:
+def verify_certificate(certificate: Certificate) -> Verification:
     try:
         return _recomputed(certificate)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -145,12 +179,12 @@ def _problems_of_fit(fit: Certificate, listed: list[Listed]) -> list[str]:
     return problems or problems_of_clips(maker, [(release, entry["answers"]) for release, entry in made])
 
 
-def _is_tried(fit: Certificate, entry: Mapping[str, Any]) -> bool:
+def _is_tried(fit: Certificate, entry: Record) -> bool:
     """Whether it is an answer of the trial that a search tells of."""
     return "trial" in fit.settings and entry.get("within") is not None and entry["question"] != "score"
 
 
-def _maker_of(fit: Certificate, entry: Mapping[str, Any]) -> Certificate:
+def _maker_of(fit: Certificate, entry: Record) -> Certificate:
     """The fit, or the trial of a search with the rows it was made on."""
     if entry.get("within") is None or "trial" not in fit.settings:
         return fit
@@ -198,3 +232,129 @@ def _counted(releases: Iterable[Release]) -> Counter[Release]:
     for release in releases:
         counts[replace(release, times=1)] += release.times
     return counts
+
+
+# -- several fits on the same rows: what is stated follows from the parts, and none is left out -----------------------
+
+
+def statement_of_sum(parts: Sequence[Record]) -> dict[str, Any]:
+    """What a sum states that its parts alone decide."""
+    claims = [part["claimed_epsilon"] for part in parts]
+    return {
+        "algorithm": " + ".join(part["algorithm"] for part in parts),
+        "delta": math.fsum(part["delta"] for part in parts),
+        "grade": max((part["grade"] for part in parts), key=get_args(Grade).index),
+        "claimed_epsilon": None if None in claims else math.fsum(claims),
+        "bounds": {name: [part["bounds"].get(name) for part in parts] for name in parts[0]["bounds"]},
+        "assumptions": tuple(dict.fromkeys(words for part in parts for words in part["assumptions"])),
+        "notes": tuple(dict.fromkeys(words for part in parts for words in part["notes"])),
+        "randomness": "; ".join(dict.fromkeys(part["randomness"] for part in parts)),
+        "n_features": max(part["n_features"] for part in parts),
+    }
+
+
+def problems_of_sum(certificate: Certificate) -> list[str]:
+    """Where the sum of a certificate's parts is not what it states."""
+    parts = certificate.settings["parts"]
+    problems = missing_parts(certificate)
+    if certificate.is_old:
+        return problems
+    expected = statement_of_sum(parts)
+    for name in ("algorithm", "grade", "bounds", "assumptions", "randomness", "n_features"):
+        if _plain(getattr(certificate, name)) != _plain(expected[name]):
+            problems.append(f"{name} is not what the parts of the sum make it")
+    # a budget that was fixed before the first fit is stated as a whole, even if not all of it was spent
+    if certificate.claimed_epsilon not in (expected["claimed_epsilon"], certificate.epsilon):
+        problems.append("claimed_epsilon is not what the parts of the sum make it")
+    if not certificate.delta >= expected["delta"]:
+        problems.append("delta is less than the parts of the sum have together")
+    if not set(expected["notes"]) <= set(certificate.notes):
+        problems.append("notes of parts are left out of the sum")
+    if (certificate.epsilon is None) != any(part["epsilon"] is None for part in parts):
+        problems.append("epsilon is stated of the sum and not of its parts, or of them and not of the sum")
+    return problems
+
+
+def parts_of(certificate: Certificate) -> list[Certificate]:
+    """The certificate of each fit, which has its releases, settings and bounds; itself, if it is one fit's."""
+    if "parts" not in certificate.settings:
+        return [certificate]
+    names, trust = {f.name for f in fields(certificate)} - {"releases"}, trust_of(certificate)
+    words = {} if trust is None else {FORMATS[0]: trust_words_of_first_format(trust, certificate.unit)}
+    return [
+        replace(
+            certificate,
+            trust=words.get(part.get("format", certificate.format), certificate.trust),
+            **{name: _listed(value) for name, value in part.items() if name in names},
+            releases=tuple(
+                {name: value for name, value in entry.items() if name != "part"}
+                for entry in certificate.releases
+                if entry.get("part", 0) == at
+            ),
+        )
+        for at, part in enumerate(certificate.settings["parts"])
+    ]
+
+
+def missing_parts(certificate: Certificate) -> list[str]:
+    """Fits that no longer list every release they made."""
+    parts = certificate.settings["parts"]
+    listed = Counter(entry["part"] for entry in certificate.releases)
+    problems = [
+        f"part {at} ({part['algorithm']}) made {part['releases']} releases; listed are {listed[at]}"
+        for at, part in enumerate(parts)
+        if listed[at] != part["releases"]
+    ]
+    if certificate.algorithm != " + ".join(part["algorithm"] for part in parts):
+        problems.append(f"the parts are not those of {certificate.algorithm!r}")
+    return problems + [f"a release is of part {at}, which there is none of" for at in listed if at >= len(parts)]
+
+
+def _plain(value: object) -> object:
+    """As JSON gives it back, to compare what was written with what is computed."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _listed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+# -- a second opinion: dp-accounting's Renyi accountant, which is not ours --------------------------------------------
+
+
+def second_opinion_of(certificate: Certificate) -> float | None:
+    """Epsilon at the certificate's delta: looser than the exact curve.
+
+    Multipliers are relative to the sensitivity of the certificate's adjacency already, so its own default relation is
+    the right one (its REPLACE_ONE would not double the sensitivity). None without a finite cost, and at a delta of 0,
+    where it has no opinion.
+    """
+    if certificate.delta == 0:
+        return None
+    from dp_accounting import GaussianDpEvent, ZCDpEvent  # takes seconds to import
+    from dp_accounting.dp_event import RepeatAndSelectDpEvent
+    from dp_accounting.rdp import RdpAccountant, compute_epsilon
+
+    accountant, never_empty, lost = RdpAccountant(), 0.0, 0.0
+    for entry in certificate.releases:
+        release = release_from_dict(entry["release"])
+        if "within" in entry:
+            continue
+        costs = release.trial_costs if isinstance(release, RandomTrials) else [release.cost()]
+        rho, lost = max(cost.rho for cost in costs), lost + math.fsum(cost.lost for cost in costs)
+        if math.isinf(rho) or any(cost.sampled for cost in costs):
+            return None
+        if isinstance(release, RandomTrials):
+            # of its Poisson trials there may be none; given that there is one, chances grow by 1 / (1 - e^-trials)
+            accountant.compose(RepeatAndSelectDpEvent(ZCDpEvent(rho), max(release.trials, 1.0), math.inf))
+            never_empty -= math.log1p(-math.exp(-release.trials))
+        elif math.isfinite(costs[0].mu_squared):
+            accountant.compose(GaussianDpEvent(release.multiplier), release.times)
+        else:
+            accountant.compose(ZCDpEvent(rho))
+    if lost >= certificate.delta:
+        return None
+    orders = np.asarray(accountant.orders)
+    return float(compute_epsilon(orders, accountant.rdp + never_empty / (orders - 1), certificate.delta - lost)[0])

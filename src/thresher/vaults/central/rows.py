@@ -3,24 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from functools import cached_property
+from typing import NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
 from thresher.data.dask import apply_to_rows
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Matrix
+from thresher.privacy.facts import MOST_ROWS_EACH
 from thresher.privacy.plan import Plan
 from thresher.privacy.questions import CertifiedSearch
 from thresher.privacy.releases import Release
 from thresher.privacy.sensitivity import most_present, norm_error, round_off
-from thresher.vaults.central.shares import Shares
 from thresher.vaults.clipping import clip_rows, clip_targets, residual_limits
 from thresher.vaults.engines import Engine, engine_for
 from thresher.vaults.kernels.rows import sum_of_outputs
 from thresher.vaults.randomness import NoiseSource
-from thresher.vaults.vault import Vault, nobody
+from thresher.vaults.vault import Vault, no_watch
 
-__all__ = ["Rows", "clip_residuals", "margins_of"]
+__all__ = ["Rows", "Shares", "clip_residuals", "margins_of"]
+
+
+class Shares:
+    """Whose rows they are, and what each of them counts: all rows of a person together count as one.
+
+    Of a person with k rows each counts 1/k, so a person's part in every sum is an average of terms that are clipped one
+    by one, and an average of vectors of norm at most C has norm at most C. So all that is said about a row elsewhere
+    holds for a person, with the number of people for n. docs/people.md goes through the questions one by one.
+
+    Of a person with more rows than may count, as many as may are drawn at random, each row by a number of its own; the
+    others count 0. Draw the same for two neighbours: nobody else's draw depends on the rows of the person in whom they
+    differ, and whichever of that person's rows are drawn, they count as one together. A mixture over the draws is no
+    easier to tell apart than its components.
+    """
+
+    def __init__(self, owners: Indices, noise: NoiseSource) -> None:
+        self.owners = owners
+        self._counts = np.bincount(owners)
+        self.people = len(self._counts)
+        kept = np.ones(len(owners), dtype=bool)
+        many = np.flatnonzero(self._counts[owners] > MOST_ROWS_EACH)
+        if many.size:
+            order = many[np.lexsort((noise.uniform(len(many)), owners[many]))]
+            lengths = self._counts[np.unique(owners[many])]
+            places = np.arange(len(many)) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # among a person's rows
+            kept[order[places >= MOST_ROWS_EACH]] = False
+        self._counts = np.minimum(self._counts, MOST_ROWS_EACH)
+        self.of_rows: Floats = np.where(kept, 1 / self._counts[owners], 0.0)
+
+    def times(self, values: Floats) -> Floats:
+        """The same array, each row's value, or values, now times what the row counts."""
+        values *= self.of_rows if values.ndim == 1 else self.of_rows[:, None]
+        return values
+
+    def counted(self, places: Indices, count: int) -> Floats:
+        """What the rows at places 0, 0 to 1, ..., 0 to count-1 count together; a row may be further up.
+
+        Rows that count the same are counted, which is exact; only the fractions, few whatever the rows, are added up.
+        """
+        parts, counts = MOST_ROWS_EACH + 1, self.of_rows > 0
+        one_of = np.rint(1 / self.of_rows[counts]).astype(np.intp)  # so many rows that count
+        alike = np.bincount(places[counts] * parts + one_of, minlength=(count + 1) * parts)
+        upto = np.cumsum(alike.reshape(-1, parts), axis=0)[:count, 1:] / np.arange(1, parts)
+        sums: Floats = upto.sum(axis=1)
+        return sums
+
+    def rows_of(self, people: Indices) -> Indices:
+        """The rows of these people that count."""
+        lengths, first = self._counts[people], self._starts[people]
+        at = np.arange(lengths.sum()) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+        rows: Indices = self._by_person[at]
+        return rows
+
+    @cached_property
+    def _by_person(self) -> Indices:
+        counted = np.flatnonzero(self.of_rows)
+        return counted[np.argsort(self.owners[counted], kind="stable")]
+
+    @cached_property
+    def _starts(self) -> Indices:
+        return np.cumsum(self._counts) - self._counts
+
+
+Result = TypeVar("Result")
 
 
 class Restricted(NamedTuple):
@@ -40,7 +105,7 @@ class Rows(Vault):
     _shares: Shares | None = None  # every row counts 1
 
     def __init__(
-        self, X: Any, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = nobody,
+        self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource, watch: Callable[[], None] = no_watch,
         owners: Indices | None = None,
     ) -> None:  # fmt: skip
         super().__init__(plan, noise, watch)
@@ -49,12 +114,12 @@ class Rows(Vault):
                 f"owners must be given where the unit is a person, and only there; it is {plan.problem.unit!r}"
             )
         self._views: list[Self] = []
-        rows, targets = self._clipped(X, np.asarray(y, dtype=np.float64))
+        rows, targets = self._clip(X, np.asarray(y, dtype=np.float64))
         self._engine: Engine | None = engine_for(rows, self.problem.intercept_column)
         self._targets = targets - self.problem.target_centre
         if owners is not None:
             self._shares = Shares(owners, noise)
-        self._memory: dict[str, tuple[Any, Any]] = {}
+        self._cache: dict[str, tuple[object, object]] = {}
 
     def one_against_rest(self, output: int, plan: Plan) -> Self:
         """The same rows with "is it class ``output``" for a target, answering ``plan`` on this vault's meter."""
@@ -64,7 +129,7 @@ class Rows(Vault):
             raise ValueError("plan is for other public facts than this vault's; plan for one output of its problem")
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
-        view._plan, view._views, view._memory = plan, [], {}
+        view._plan, view._views, view._cache = plan, [], {}
         view._targets = self._targets[:, output].copy()
         self._views.append(view)
         return view
@@ -78,7 +143,7 @@ class Rows(Vault):
         self._engine = None
         self._targets = np.empty(0)
         self._shares = None
-        self._memory.clear()
+        self._cache.clear()
 
     # -- for the questions --------------------------------------------------------------------------------------
 
@@ -93,7 +158,7 @@ class Rows(Vault):
         self._meter.charge(release, question)
         return engine
 
-    def _clipped(self, X: Any, y: Floats) -> tuple[Any, Floats]:
+    def _clip(self, X: Matrix, y: Floats) -> tuple[Matrix, Floats]:
         """Rows and targets as the public bounds let them in."""
         return apply_to_rows(clip_rows, X, self.problem.bounds), clip_targets(y, self.problem.bounds)
 
@@ -108,11 +173,11 @@ class Rows(Vault):
 
     def _limits(self, clip: float) -> Floats:
         """Those of whole rows."""
-        return self._known("limits", clip, lambda: self._limits_of(self._norms(), clip))  # type: ignore[no-any-return]
+        return self._cached("limits", clip, lambda: self._limits_of(self._norms(), clip))
 
     def _norms(self) -> Floats:
         """||x_i||_2 of whole rows."""
-        return self._known("norms", None, self._open().row_norms)  # type: ignore[no-any-return]
+        return self._cached("norms", None, self._open().row_norms)
 
     def _limits_of(self, norms: Floats, clip: float) -> Floats:
         """The residuals, or factors, that keep rows of these norms within l2 norm ``clip``."""
@@ -135,18 +200,18 @@ class Rows(Vault):
             columns = engine.columns(support, 1 / units)
             return Restricted(columns, units, columns.row_norms())
 
-        return self._known("columns", support, compute)  # type: ignore[no-any-return]
+        return self._cached("columns", support, compute)
 
     def _margins(self, engine: Engine, theta: Floats) -> Floats:
         """X theta of all rows."""
-        return self._known("margins", theta, lambda: margins_of(engine, self.problem.by_column(theta)))  # type: ignore[no-any-return]
+        return self._cached("margins", theta, lambda: margins_of(engine, self.problem.by_column(theta)))
 
-    def _known(self, what: str, key: Any, compute: Callable[[], Any]) -> Any:
+    def _cached(self, what: str, key: object, compute: Callable[[], Result]) -> Result:
         """What was computed for this key the last time: several questions in a row are about one theta, or support."""
-        known = self._memory.get(what)
+        known = self._cache.get(what)
         if known is None or not _same(known[0], key):
-            known = self._memory[what] = key.copy() if isinstance(key, np.ndarray) else key, compute()
-        return known[1]
+            known = self._cache[what] = key.copy() if isinstance(key, np.ndarray) else key, compute()
+        return cast(Result, known[1])  # what one name is computed by is always of one type
 
     def _residuals(self, margins: Floats, rows: Indices | slice = slice(None)) -> Floats:
         """The loss's slope in the margins, which are those of ``rows``."""
@@ -177,13 +242,13 @@ class Rows(Vault):
         n = self.problem.n
         return round_off(n, clip, self._most_present) + norm_error(self.problem.dimension, clip) / n
 
-    def _noised(self, value: Floats, release: Release, clip: float, sensitivity: float, error: float) -> Floats:
+    def _release_noisy(self, value: Floats, release: Release, clip: float, sensitivity: float, error: float) -> Floats:
         """The way out of every number: noise as planned, scaled by the sensitivity, and an entry in the record."""
-        answer, scale = self._added(value, release.noise, sensitivity, release.multiplier, error)
+        answer, scale = self._add_noise(value, release.noise, sensitivity, release.multiplier, error)
         self._record(release, clip, sensitivity, scale)
         return answer
 
-    def _added(
+    def _add_noise(
         self, value: Floats, noise: str, sensitivity: float, multiplier: float, error: float = 0.0
     ) -> tuple[Floats, float]:
         """``value`` plus noise of the named law, and the noise's scale."""
@@ -192,15 +257,15 @@ class Rows(Vault):
             return value + self._noise.l2_laplace(scale, value.size), scale
         return self._noise.gaussian(value, sensitivity, multiplier, error)
 
-    def _chosen(
+    def _release_choice(
         self, scores: Floats, picks: int, release: Release, clip: float, sensitivity: float, error: float
     ) -> Indices:
         """The way out of every choice: the largest noisy scores, in order of position, and an entry in the record."""
-        chosen, scale = self._top(scores, picks, release.noise, sensitivity, release.multiplier, error)
+        chosen, scale = self._pick_noisy(scores, picks, release.noise, sensitivity, release.multiplier, error)
         self._record(release, clip, sensitivity, scale)
         return chosen
 
-    def _top(
+    def _pick_noisy(
         self, scores: Floats, picks: int, noise: str, sensitivity: float, multiplier: float, error: float
     ) -> tuple[Indices, float]:
         """The positions of the largest scores plus noise of the named law, and the noise's scale."""
@@ -210,8 +275,10 @@ class Rows(Vault):
         return self._noise.gumbel_top(scores, picks, sensitivity, multiplier, error)
 
 
-def _same(known: Any, key: Any) -> bool:
-    return np.array_equal(known, key) if isinstance(key, np.ndarray) else bool(known == key)
+def _same(known: object, key: object) -> bool:
+    if isinstance(key, np.ndarray):
+        return isinstance(known, np.ndarray) and np.array_equal(known, key)
+    return bool(known == key)
 
 
 def clip_residuals(residuals: Floats, limits: Floats | float) -> Floats:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from thresher.data.sparse_structure import check_structure
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.bounds import SMALLEST
 from thresher.privacy.releases import PrintedLabels, Release
 from thresher.privacy.sensitivity import ROUND_OFF
@@ -27,7 +26,7 @@ class Transfer(Minimisers):
     """F theta + noise for the rows of a public matrix F and a teacher theta that itself never leaves."""
 
     def labels(
-        self, features: Any, columns: Indices, release: Release, clip: float, ridge: float, l1: float = 0.0
+        self, features: Matrix, columns: Indices, release: Release, clip: float, ridge: float, l1: float = 0.0
     ) -> Floats:
         """F theta + noise, theta the minimiser over ``columns`` and ``features`` = F the same columns of public rows.
 
@@ -49,9 +48,9 @@ class Transfer(Minimisers):
         reach = max(spectral_norm(in_units(features, units)), SMALLEST)
         # of a product with phi, ||phi|| <= 2 clip / ridge; the Frobenius norm is at most sqrt(columns) times the other
         error = 4 * len(columns) ** 1.5 * ROUND_OFF * reach * clip / ridge
-        return self._noised(features @ (phi / units), release, clip * reach, moved * reach, error)
+        return self._release_noisy(features @ (phi / units), release, clip * reach, moved * reach, error)
 
-    def printed_labels(self, features: Any, release: PrintedLabels, ridge: float, rounds: int) -> Floats:
+    def printed_labels(self, features: Matrix, release: PrintedLabels, ridge: float, rounds: int) -> Floats:
         """F theta + N(0, sd^2 I), theta the last of ``rounds`` iterates of IGHT on the unclipped loss with a ridge.
 
         No bound on how far one row moves it: erratum E-5.
@@ -60,7 +59,7 @@ class Transfer(Minimisers):
         whole = self._charge("printed labels", release, math.inf, self.problem.origin())
         engine, units, _ = self._restricted(whole, np.arange(self.problem.dimension))
         phi = self._hard_thresholded(engine, ridge / units**2, rounds)
-        answer, sd = self._added(features @ (phi / units), release.noise, 1.0, release.sd)
+        answer, sd = self._add_noise(features @ (phi / units), release.noise, 1.0, release.sd)
         self._record(release, math.inf, math.inf, sd)
         return answer
 
@@ -77,7 +76,7 @@ class Transfer(Minimisers):
         return phi
 
 
-def spectral_norm(F: Any) -> float:
+def spectral_norm(F: Matrix) -> float:
     """||F||_2, rounded up; for a matrix with more than EXACT_UP_TO rows and columns, a bound of it.
 
     The bound is that of |F|, so it is tight for features of one sign: ||F||_2^2 is at most the spectral radius of G =
@@ -104,12 +103,12 @@ def spectral_norm(F: Any) -> float:
     return largest * math.sqrt(bound) * upwards
 
 
-def in_units(features: Any, units: Floats) -> Any:
+def in_units(features: Matrix, units: Floats) -> Matrix:
     """features / units, column by column."""
     return features @ sparse.diags_array(1 / units) if sparse.issparse(features) else features / units
 
 
-def _check_features(features: Any, columns: int) -> None:
+def _check_features(features: Matrix, columns: int) -> None:
     if features.ndim != 2 or features.shape[1] != columns:
         raise ValueError(f"features has shape {features.shape}; give a matrix with {columns} columns")
     check_structure(features, "features")

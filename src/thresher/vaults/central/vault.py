@@ -6,13 +6,11 @@ Every question is charged to the plan's meter first, then computed on clipped ro
 
 from __future__ import annotations
 
-from thresher.vaults.central.averages import Averages
-from thresher.vaults.central.batches import Batches
-from thresher.vaults.central.choices import Choices
-from thresher.vaults.central.perturbation import Perturbation
+from thresher.vaults.central.choices import Choices, Voting
+from thresher.vaults.central.gradients import Averages, Batches
+from thresher.vaults.central.minimisers import Perturbation
 from thresher.vaults.central.transfer import Transfer
 from thresher.vaults.central.vertices import Vertices
-from thresher.vaults.central.voting import Voting
 
 __all__ = ["CentralVault"]
 

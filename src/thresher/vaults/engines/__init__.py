@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from scipy.sparse import issparse
 
 from thresher.data.dask import Partitions
-from thresher.privacy.arrays import Floats, Indices
-from thresher.vaults.clipping import rounded_down
+from thresher.privacy.arrays import Floats, Indices, Matrix
+from thresher.vaults.clipping import round_down
 from thresher.vaults.engines.batches import Batch, ByRows
 from thresher.vaults.engines.dense import DenseEngine
 from thresher.vaults.engines.sparse import SparseEngine
@@ -53,16 +53,16 @@ class Engine(Protocol):
         """The same rows, kept so that batches of them are taken out quickly."""
         ...
 
-    def parts(self, labels: Indices, count: int) -> Iterator[Any]:
+    def parts(self, labels: Indices, count: int) -> Iterator[Matrix]:
         """The matrices of the rows labelled 0, 1, ..., count-1; CSC if sparse."""
         ...
 
 
-def engine_for(X: Any, constant: float) -> Engine:
+def engine_for(X: Matrix, constant: float) -> Engine:
     """The engine for clipped rows; ``constant`` above 0 appends the column that carries the intercept."""
     if isinstance(X, Partitions):
         from thresher.vaults.engines.dask import DaskEngine  # builds an engine like these on each partition
 
         return DaskEngine.of(X, constant)
-    constant = float(rounded_down(constant, X.dtype))
+    constant = float(round_down(constant, X.dtype))
     return SparseEngine.of(X, constant) if issparse(X) else DenseEngine.of(X, constant)

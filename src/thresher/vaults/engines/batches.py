@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thresher.privacy.arrays import Floats, Indices
-from thresher.vaults.kernels.rows import dots
-from thresher.vaults.kernels.sums import BLOCK, add_up
+from thresher.privacy.arrays import Floats, Indices, Matrix, Numbers
+from thresher.vaults.kernels.rows import BLOCK, add_up, dots
 
 
 class Batch(Protocol):
@@ -31,7 +29,7 @@ class ByRows(Protocol):
 class DenseRows:
     """X in row-major order."""
 
-    X: NDArray[Any] = field(repr=False)
+    X: Numbers = field(repr=False)
 
     def take(self, rows: Indices) -> DenseRows:
         return DenseRows(self.X.take(rows, axis=0).astype(np.float64, copy=False))
@@ -55,7 +53,7 @@ class SparseRows:
     constant: float
 
     @classmethod
-    def of(cls, X: Any, constant: float) -> SparseRows:
+    def of(cls, X: Matrix, constant: float) -> SparseRows:
         """Of SciPy's CSR."""
         values, columns = X.data.astype(np.float64, copy=False), X.indices.astype(np.intp, copy=False)
         return cls(values, columns, X.indptr.astype(np.intp, copy=False), X.shape[1], constant)

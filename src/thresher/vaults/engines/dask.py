@@ -23,7 +23,7 @@ from thresher.data.sparse_structure import by_rows
 from thresher.privacy.arrays import Floats, Indices
 from thresher.vaults.engines import Engine, engine_for
 from thresher.vaults.engines.batches import ByRows
-from thresher.vaults.kernels.sums import add_up
+from thresher.vaults.kernels.rows import add_up
 
 __all__ = ["DaskEngine"]
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.privacy.arrays import Floats
+from thresher.privacy.arrays import Floats, Numbers
 from thresher.vaults.clipping import row_norms
 from thresher.vaults.engines.batches import DenseRows
-from thresher.vaults.kernels.rows import dots, product
-from thresher.vaults.kernels.sums import gram_of
+from thresher.vaults.kernels.rows import dots, gram_of, product
 
 SQUARED = 2**22  # numbers squared at a time: squares of a whole table would take as much memory as it does
 
@@ -22,10 +20,10 @@ SQUARED = 2**22  # numbers squared at a time: squares of a whole table would tak
 class DenseEngine:
     """X in column-major order, in single precision if it came so; sums are in double precision."""
 
-    X: NDArray[Any] = field(repr=False)
+    X: Numbers = field(repr=False)
 
     @classmethod
-    def of(cls, X: NDArray[Any], constant: float) -> DenseEngine:
+    def of(cls, X: Numbers, constant: float) -> DenseEngine:
         if constant == 0:
             return cls(np.asfortranarray(X))
         n, d = X.shape
@@ -64,5 +62,5 @@ class DenseEngine:
     def by_rows(self) -> DenseRows:
         return DenseRows(np.ascontiguousarray(self.X))
 
-    def parts(self, labels: NDArray[np.intp], count: int) -> Iterator[NDArray[Any]]:
+    def parts(self, labels: NDArray[np.intp], count: int) -> Iterator[Numbers]:
         return (self.X[labels == part] for part in range(count))

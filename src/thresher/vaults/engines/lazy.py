@@ -87,7 +87,7 @@ class LazyGradient:
             if self._step >= self._until:
                 self._window = min(2 * self._window + 1, self._step // WINDOW + 1) if self._followed else 0
                 self._sort()
-            column, down = self._tried(uniforms)
+            column, down = self._propose(uniforms)
             if column >= 0:
                 return column, down
             if self._window > 0:  # bounds that hold for some steps may be too loose, those for one less so
@@ -101,7 +101,7 @@ class LazyGradient:
         self._until = self._step + max(1, int(self._window))
         self._walk.sort(self._step + int(self._window))
 
-    def _tried(self, uniforms: Callable[[int], Floats]) -> tuple[int, bool]:
+    def _propose(self, uniforms: Callable[[int], Floats]) -> tuple[int, bool]:
         """The column that one of so many tries accepts, or -1."""
         if self._used + TRIES > len(self._uniforms):
             self._uniforms, self._used = uniforms(UNIFORMS), 0

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.arrays import Floats, Indices, Integers, Matrix, Numbers, Values
 from thresher.vaults.clipping import row_norms
 from thresher.vaults.engines.batches import SparseRows
 from thresher.vaults.kernels import compiled
-from thresher.vaults.kernels.sums import segment_sums
-from thresher.vaults.kernels.threads import BLOCKS, blocks_of, share
+from thresher.vaults.kernels.rows import BLOCKS, blocks_of, segment_sums, share
 
 SHARED_FROM = 500_000  # entries; fewer are done before another thread has woken up
 SHORT = 2**16  # row numbers below this take two bytes: X' r costs what it reads
@@ -29,25 +27,23 @@ class SparseEngine:
     A ``constant`` other than 0 stands for one more column, the last, that holds nothing else; it is not stored.
     """
 
-    def __init__(
-        self, values: NDArray[Any], rows: NDArray[Any], starts: NDArray[np.int64], n: int, constant: float = 0.0
-    ) -> None:
+    def __init__(self, values: Numbers, rows: Values, starts: Integers, n: int, constant: float = 0.0) -> None:
         self._loops = compiled()
         self._n, self._constant = n, constant
         self._starts = starts
-        self._values: NDArray[Any] = values if self._loops else values.astype(np.float64, copy=False)
+        self._values: Numbers = values if self._loops else values.astype(np.float64, copy=False)
         self._rows = _packed(rows, n) if self._loops else rows
         edges = np.searchsorted(starts, np.linspace(0, values.size, (BLOCKS if values.size >= SHARED_FROM else 1) + 1))
         edges[0], edges[-1] = 0, len(starts) - 1
         self._blocks = blocks_of(edges)
 
     @classmethod
-    def of(cls, X: Any, constant: float) -> SparseEngine:
+    def of(cls, X: Matrix, constant: float) -> SparseEngine:
         """An engine over X, whose arrays it keeps, and one more column of a ``constant`` if that is not 0."""
         X = X.tocsc()
         return cls(X.data, X.indices, X.indptr.astype(np.int64), X.shape[0], constant)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[SparseEngine], tuple[Numbers, Values, Integers, int, float]]:
         return SparseEngine, (self._values, self._rows, self._starts, self._n, self._constant)
 
     def __repr__(self) -> str:
@@ -124,7 +120,7 @@ class SparseEngine:
     def by_rows(self) -> SparseRows:
         return SparseRows.of(self._stored().tocsr(), self._constant)
 
-    def parts(self, labels: NDArray[np.intp], count: int) -> Iterator[Any]:
+    def parts(self, labels: Indices, count: int) -> Iterator[Matrix]:
         rows = self.matrix().tocsr()
         return (rows[np.flatnonzero(labels == part)].tocsc() for part in range(count))
 
@@ -138,7 +134,7 @@ class SparseEngine:
         """Whether the compiled loops can follow a walk over these rows."""
         return self._loops is not None and max(self._n, self.dimension) < 2**31
 
-    def by_columns(self) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[np.int64]]:
+    def by_columns(self) -> tuple[Numbers, NDArray[np.uint32], Integers]:
         """Values, row numbers, and where each column starts."""
         if self._constant:
             return self._chosen(np.arange(self.dimension)).by_columns()
@@ -149,11 +145,11 @@ class SparseEngine:
         sizes = SparseEngine(np.abs(self._values), self._rows, self._starts, self._n, abs(self._constant))
         return sizes.transposed_product(np.ones(self._n) if weights is None else weights)
 
-    def matrix(self) -> Any:
+    def matrix(self) -> Matrix:
         """All columns as SciPy's CSC, sharing memory where SciPy can."""
         return self._chosen(np.arange(self.dimension)).matrix() if self._constant else self._stored()
 
-    def _stored(self, first: int = 0, last: int | None = None) -> Any:
+    def _stored(self, first: int = 0, last: int | None = None) -> Matrix:
         """Columns first..last-1, the constant one apart."""
         starts = self._starts[first : (len(self._starts) - 1 if last is None else last) + 1]
         entries = slice(starts[0], starts[-1])
@@ -165,7 +161,7 @@ class SparseEngine:
         return sparse.csc_array((self._values[entries], rows, starts), shape=(self._n, len(starts) - 1))
 
 
-def _packed(rows: NDArray[Any], n: int) -> NDArray[Any]:
+def _packed(rows: Values, n: int) -> Values:
     """Row numbers as the compiled loops take them: unsigned and short."""
     if n <= SHORT:
         return rows.astype(np.uint16, copy=False)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from thresher.vaults.losses.logistic import LOGISTIC, MULTINOMIAL, Logistic, Multinomial
-from thresher.vaults.losses.loss import Loss
+from thresher.vaults.losses.loss import Loss, Pieces
 from thresher.vaults.losses.measured import MEASUREMENTS, Measured, measurement_of
-from thresher.vaults.losses.pieces import Pieces
 from thresher.vaults.losses.squared import SQUARED, Squared
 
 __all__ = [

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from thresher.privacy.arrays import Floats
 from thresher.vaults.kernels.rows import sum_of_outputs
-from thresher.vaults.losses.loss import Loss
-from thresher.vaults.losses.pieces import Pieces
+from thresher.vaults.losses.loss import Loss, Pieces
 
 __all__ = ["LOGISTIC", "MULTINOMIAL", "Logistic", "Multinomial"]
 
@@ -89,7 +88,7 @@ class Logistic(_LogLoss):
         chance: Floats = expit(margin)
         return chance
 
-    def adds_to(self, classes: Sequence[Any] | None) -> str:
+    def adds_to(self, classes: Sequence[object] | None) -> str:
         return "log-odds" if classes is None else f"log-odds of {classes[1]}"
 
 
@@ -123,7 +122,7 @@ class Multinomial(_LogLoss):
         chances: Floats = softmax(margin, axis=1)
         return chances
 
-    def adds_to(self, classes: Sequence[Any] | None) -> str:
+    def adds_to(self, classes: Sequence[object] | None) -> str:
         return "score of the class"
 
 

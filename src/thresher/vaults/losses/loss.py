@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from thresher.privacy.arrays import Floats
-from thresher.vaults.losses.pieces import Pieces
 
-__all__ = ["Loss"]
+__all__ = ["Loss", "Pieces"]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A residual s psi(s m - o) whose psi is within ``off`` of constants[k] + slopes[k] u between two knots.
+
+    psi itself is the identity, or the logistic function if ``logistic``, clipped.
+    """
+
+    signs: Floats
+    offsets: Floats
+    knots: Floats
+    slopes: Floats
+    constants: Floats
+    off: float
+    logistic: bool = False
 
 
 class Loss(ABC):
@@ -100,6 +116,6 @@ class Loss(ABC):
         """How far the margins of a useful model spread."""
         return radius / 3
 
-    def adds_to(self, classes: Sequence[Any] | None) -> str:
+    def adds_to(self, classes: Sequence[object] | None) -> str:
         """What one more unit of a feature adds its coefficient to, in words."""
         return "prediction"

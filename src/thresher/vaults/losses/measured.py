@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from scipy.special import expit, ndtr
@@ -59,7 +59,7 @@ class Measured(Loss):
     def inverse_link(self, margin: Floats) -> Floats:
         return np.asarray(self.function(margin), dtype=np.float64)
 
-    def adds_to(self, classes: Sequence[Any] | None) -> str:
+    def adds_to(self, classes: Sequence[object] | None) -> str:
         return f"margin; the prediction is a function of that, {self.measurement}"
 
 
@@ -89,7 +89,7 @@ MEASUREMENTS: Mapping[str, Loss] = MappingProxyType(
 )
 
 
-def measurement_of(given: Any) -> Loss:
+def measurement_of(given: str | tuple[Function, Function]) -> Loss:
     """The loss of a measurement that is given by its name, or as a pair (function, derivative) of NumPy arrays."""
     if isinstance(given, str):
         if given not in MEASUREMENTS:

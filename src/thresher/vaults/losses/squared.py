@@ -8,8 +8,7 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from thresher.privacy.arrays import Floats
-from thresher.vaults.losses.loss import Loss
-from thresher.vaults.losses.pieces import Pieces
+from thresher.vaults.losses.loss import Loss, Pieces
 
 __all__ = ["SQUARED", "Squared"]
 

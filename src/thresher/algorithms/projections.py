@@ -1,4 +1,4 @@
-"""The hard-thresholding operator H_s of the papers."""
+"""Projections that end a step: the hard-thresholding operator H_s of the papers, and the one on an l2 ball."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from thresher.privacy.arrays import Floats
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["hard_threshold", "noise_floor"]
+__all__ = ["hard_threshold", "noise_floor", "project"]
 
 SAMPLED = 16  # every so-manieth coefficient tells where the largest begin
 
@@ -55,3 +55,15 @@ def noise_floor(sd: float, problem: LinearProblem) -> float:
     noise drowns the signal the answer is then close to the zero model instead of s coordinates of noise.
     """
     return sd * math.sqrt(2 * math.log(problem.d / problem.sparsity))
+
+
+def project(theta: Floats, problem: LinearProblem, radius: float | None) -> Floats:
+    """The nearest point whose coefficients have l2 norm at most ``radius``; None is no bound. The intercept is free."""
+    if radius is None:
+        return theta
+    size = float(np.linalg.norm(theta[: problem.width]))
+    if size <= radius:
+        return theta
+    projected = theta.copy()
+    projected[: problem.width] *= radius / size
+    return projected

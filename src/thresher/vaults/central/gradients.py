@@ -1,4 +1,4 @@
-"""Questions about a random batch of the rows: which rows were drawn is never told, and that hides them."""
+"""Questions whose answer is a noisy average: over all rows, or over a random batch, which is never told."""
 
 from __future__ import annotations
 
@@ -15,7 +15,64 @@ from thresher.vaults.central.rows import Rows, clip_residuals
 from thresher.vaults.engines import Batch, ByRows
 from thresher.vaults.randomness import GRID_STEPS
 
-__all__ = ["Batches"]
+__all__ = ["Averages", "Batches"]
+
+
+class Averages(Rows):
+    """(1/n) sum over rows of a clipped vector, plus noise."""
+
+    def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
+        """(1/n) sum_i clip(r_i) x_i + noise, each row's term clipped to l2 norm ``clip``."""
+        clip = float(clip)  # a NumPy half-precision clip would make the sensitivity half-precision too: zero, at times
+        engine = self._charge("gradient", release, clip, theta)
+        value = self.problem.stacked(self._mean_gradient(engine, self._margins(engine, theta), self._limits(clip)))
+        return self._noised_average(value, release, clip)
+
+    def restricted_gradient(self, theta: Floats, support: Indices, release: Release, clip: float) -> Floats:
+        """Coordinates ``support`` of the gradient + noise.
+
+        Columns are measured in the problem's units; there each row's restricted term is clipped to l2 norm ``clip``.
+        """
+        clip = float(clip)
+        self._check_support(support)
+        engine = self._charge("restricted gradient", release, clip, theta)
+        columns, units, norms = self._restricted(engine, support)
+        value = self._mean_gradient(columns, self._margins(engine, theta), self._limits_of(norms, clip))
+        return self._noised_average(value, release, clip) * units
+
+    def moments(self, columns: Indices, release: Release) -> Floats:
+        """(1/n) sum_i (x_ij / K_j)^2 + noise for j in ``columns``, K_j the public bound on column j's entries."""
+        self._check_support(columns)
+        clip = math.sqrt(len(columns)) / 2  # of a row's squares minus 1/2, each within [-1/2, 1/2]
+        engine = self._charge("moments", release, clip, self.problem.origin())
+        shares = None if self._shares is None else self._shares.of_rows
+        squares = engine.columns(columns).mean_squares(self.problem.n, shares) / self.problem.entry_bounds[columns] ** 2
+        centred = squares - self._present / (2 * self.problem.n)
+        # what is added up are the squares themselves, twice as large at most, and taking off a half rounds once more
+        error = self._round_off(3 * clip)
+        return self._release_noisy(centred, release, clip, self._sensitivity(release, clip), error) + 0.5
+
+    def gram(self, support: Indices, release: Release, norm: float) -> Floats:
+        """(1/n) sum_i x_i x_i' + noise over the columns in ``support`` in units, rows scaled to l2 norm ``norm``."""
+        clip = float(norm) ** 2
+        self._check_support(support)
+        engine = self._charge("gram", release, clip, self.problem.origin())
+        columns, _, norms = self._restricted(engine, support)
+        factors = np.minimum(1.0, self._limits_of(norms, float(norm)))
+        if self._shares is not None:
+            factors *= np.sqrt(self._shares.of_rows)
+        matrix = columns.gram(factors) / self.problem.n
+        at = np.triu_indices(len(support))
+        weights = np.where(at[0] == at[1], 1.0, math.sqrt(2))  # off the diagonal an entry stands for two
+        sensitivity = self._sensitivity(release, clip)
+        noisy = self._release_noisy(matrix[at] * weights, release, clip, sensitivity, self._round_off(clip)) / weights
+        matrix[at] = noisy
+        matrix.T[at] = noisy
+        return matrix
+
+    def _noised_average(self, value: Floats, release: Release, clip: float) -> Floats:
+        return self._release_noisy(value, release, clip, self._sensitivity(release, clip), self._round_off(clip))
+
 
 Residuals = Callable[[Batch, Indices], Floats]
 """Of a batch and which rows it holds: what each row is multiplied by, clipped."""
@@ -68,7 +125,7 @@ class Batches(Rows):
     def _total_clip(self, clip: float, difference_clip: float, momentum: float) -> float:
         return momentum_clip(clip, difference_clip, momentum)
 
-    def _drawn(self, release: SampledRelease) -> Indices:
+    def _draw_batch(self, release: SampledRelease) -> Indices:
         """The rows of a batch, or of the people in it. How many there are is public if their number is fixed, and as
         planned."""
         count = self._present
@@ -79,7 +136,7 @@ class Batches(Rows):
         return drawn if self._shares is None else self._shares.rows_of(drawn)
 
     def _batch(self, rows: Indices) -> Batch:
-        by_rows: ByRows = self._known("by rows", None, self._open().by_rows)
+        by_rows: ByRows = self._cached("by rows", None, self._open().by_rows)
         return by_rows.take(rows)
 
     def _batch_residuals(self, batch: Batch, rows: Indices, theta: Floats) -> Floats:
@@ -90,7 +147,7 @@ class Batches(Rows):
     def _noised_sum(self, residuals: Residuals, release: Release, clip: float) -> Floats:
         if not isinstance(release, SampledRelease):
             raise TypeError(f"{release!r} does not say how a batch is drawn")
-        value = self._batch_sum(residuals, self._drawn(release)) / release.batch
+        value = self._batch_sum(residuals, self._draw_batch(release)) / release.batch
         sensitivity = self._sensitivity(release, clip)
         error = self._round_off(clip) * self.problem.n / release.batch  # at worst every row is drawn
         if release.sampling == "poisson":
@@ -98,7 +155,7 @@ class Batches(Rows):
             # hardened mode allows for one move, twice the error and a grid step per coordinate, is allowed for twice.
             rounding = release.multiplier * sensitivity / GRID_STEPS * math.sqrt(value.size)
             error = 2 * error + rounding / 2
-        return self._noised(value, release, clip, sensitivity, error)
+        return self._release_noisy(value, release, clip, sensitivity, error)
 
     def _batch_sum(self, residuals: Residuals, rows: Indices) -> Floats:
         batch = self._batch(rows)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Said"]
+__all__ = ["RecordedAnswer"]
 
 
 @dataclass(frozen=True)
-class Said:
+class RecordedAnswer:
     """An answer, the scale of its noise and, for numbers, what these rows would have answered without noise.
 
     People's reports, and who was in which group, are answers too; their randomisers know the noise.

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from thresher.privacy.budget import Adjacency
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicFacts, Settings
 from thresher.privacy.questions.base import CertifiedSearch, Clips, Question
 from thresher.privacy.sensitivity import report_sensitivity
 
@@ -24,7 +21,7 @@ class LocalGradient(Question):
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return report_sensitivity(clip, adjacency)
 
-    def clips_of_settings(self, facts: PublicFacts, settings: Mapping[str, Any], columns: int) -> Clips:
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         return settings["clip"], settings["clip"]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from thresher.algorithms.hard_threshold import hard_threshold, noise_floor
+from thresher.algorithms.projections import hard_threshold, noise_floor
 from thresher.privacy.bounds import Bounds
 from thresher.vaults.losses import loss_named
 from thresher.vaults.problem import LinearProblem
