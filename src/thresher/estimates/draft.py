@@ -26,10 +26,10 @@ from thresher.estimates.categories import ColumnCategories
 from thresher.estimates.shares import ColumnShares, flags_of
 from thresher.models.fit import Fit
 from thresher.models.scaler import TAILS
-from thresher.privacy.accounting import gaussian_epsilon, zcdp_epsilon, zcdp_rho
 from thresher.privacy.bounds import LARGEST_BOUND
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate, combine
+from thresher.privacy.conversions import gaussian_epsilon, zcdp_epsilon, zcdp_rho
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import WideRanges
 

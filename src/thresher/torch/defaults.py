@@ -10,8 +10,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from thresher.algorithms import DENSE
-from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_mu
 
 __all__ = ["TRAINERS", "algorithm_of", "with_neural_defaults"]
 
