@@ -125,7 +125,7 @@ STATIONS = (
     ("algorithms", "plan", "every release is planned, from public facts"),
     ("privacy", "cost", "the plan is priced"),
     ("ledger", "reserved", "the ledger reserves the price, durably"),
-    ("vaults", "_clipped", "a vault takes the rows and clips them, one by one"),
+    ("vaults", "_clip", "a vault takes the rows and clips them, one by one"),
     ("algorithms", "run", "the algorithm asks"),
     ("vaults", "_record", "the meter records each answer; noise is added"),
     ("vaults", "close", "the vault closes: the rows are gone"),
