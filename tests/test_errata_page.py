@@ -13,9 +13,9 @@ from repository import DOCS, ROOT
 from thresher.algorithms import DPIGHT, FrankWolfe
 from thresher.audit.adversarial_rows import support_flip_rows
 from thresher.audit.catalogue import find_cases
-from thresher.privacy.accounting import gaussian_epsilon, gaussian_mu, zcdp_rho
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_epsilon, gaussian_mu, zcdp_rho
 from thresher.privacy.releases import SampledGradient
 from thresher.vaults.losses import SQUARED
 from thresher.vaults.problem import LinearProblem

@@ -1,8 +1,7 @@
 """What a guarantee costs: exact Gaussian curves, zCDP, Renyi divergences, and how costs add up."""
 
-from thresher.privacy.accounting import (
-    Cost,
-    Filter,
+from thresher.privacy.accounting import Cost, Filter
+from thresher.privacy.conversions import (
     choice_epsilon,
     gaussian_delta,
     gaussian_epsilon,

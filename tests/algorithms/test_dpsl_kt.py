@@ -10,9 +10,9 @@ from scipy import sparse, stats
 from thresher import Certificate, PrivacyWarning, SparseClassifier, SparseRegressor
 from thresher.algorithms import DPSLKT
 from thresher.algorithms.public_rows import public_features
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.releases import GaussianLabels, GumbelSelection, PrintedLabels
 from thresher.vaults import CentralVault
 from thresher.vaults.losses import LOGISTIC, SQUARED

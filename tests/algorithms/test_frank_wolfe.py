@@ -10,9 +10,9 @@ from sklearn.linear_model import Lasso
 
 from thresher import PrivacyWarning, SparseRegressor
 from thresher.algorithms import FrankWolfe
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.releases import GumbelVertex, LaplaceVertex
 from thresher.vaults import CentralVault
 from thresher.vaults.losses import loss_named

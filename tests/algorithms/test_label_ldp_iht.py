@@ -11,9 +11,9 @@ from scipy import sparse
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LabelLasso, LabelLDPIHT
 from thresher.algorithms.projections import hard_threshold
-from thresher.privacy.accounting import gaussian_epsilon, gaussian_mu
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_epsilon, gaussian_mu
 from thresher.privacy.releases import ClassReport, GaussianReport, LaplaceReport, PiecewiseReport
 from thresher.vaults.losses import loss_named
 from thresher.vaults.problem import LinearProblem

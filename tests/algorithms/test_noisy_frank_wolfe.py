@@ -11,9 +11,9 @@ from sklearn.linear_model import Lasso
 from thresher import SparseRegressor
 from thresher.algorithms import NoisyFrankWolfe
 from thresher.algorithms.noisy_frank_wolfe import unit_width
-from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_mu
 from thresher.vaults import CentralVault
 from thresher.vaults.losses import loss_named
 from thresher.vaults.polytopes import least_on_ball

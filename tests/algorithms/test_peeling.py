@@ -8,9 +8,9 @@ from scipy import sparse
 
 from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import Peeling
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.releases import GaussianRestrictedGradient, GumbelSelection
 from thresher.vaults import CentralVault
 from thresher.vaults.losses import loss_named

@@ -16,9 +16,9 @@ from thresher.algorithms.pursuit import (
     quantile_rho,
     worth_a_gram,
 )
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.releases import (
     GaussianGram,
     GaussianMoments,

@@ -9,9 +9,9 @@ from scipy import sparse
 
 from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import TwoStage
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.releases import GumbelSelection, GumbelVotes, PerturbedMinimiser
 from thresher.vaults import CentralVault
 from thresher.vaults.central.minimisers import curvature_ratio

@@ -16,7 +16,7 @@ from thresher.audit.bounds import (
     one_run_p_value,
     proportion_lower,
 )
-from thresher.privacy.accounting import gaussian_delta
+from thresher.privacy.conversions import gaussian_delta
 
 EPSILONS = [0.05, 0.5, 1.0, 2.5]
 CONFIDENCES = [0.5, 0.9, 0.99]

@@ -16,8 +16,8 @@ from thresher.audit.fitted_cases import FitOfPeople, SearchFit
 from thresher.audit.game import Suspect, suspect_of
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import Witness, log_chance_of_first
-from thresher.privacy.accounting import gaussian_epsilon
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_epsilon
 from thresher.privacy.releases import _KINDS, SampledRelease
 from thresher.vaults.randomisers import VECTOR_RANDOMISERS
 from thresher.vaults.randomness import NoiseSource

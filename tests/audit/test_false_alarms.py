@@ -16,9 +16,9 @@ from thresher.algorithms import DPIGHT
 from thresher.audit import Claim, Pair, Suspect, audit, one_run, pairs
 from thresher.audit.bounds import mu_lower, one_run_epsilon_lower
 from thresher.audit.questions import QUESTIONS, Probe
-from thresher.privacy.accounting import gaussian_epsilon, gaussian_mu
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_epsilon, gaussian_mu
 from thresher.privacy.releases import ClassReport, GaussianGradient, GumbelSelection
 from thresher.vaults import CentralVault
 from thresher.vaults.losses import SQUARED

@@ -11,12 +11,12 @@ from sklearn.linear_model import LinearRegression
 
 from thresher import SparseRegressor
 from thresher.algorithms import DPIGHT, OutputPerturbation, Peeling, TwoStage
-from thresher.audit import AuditResult, Claim, Event, Pair, Suspect, audit, game, pairs
+from thresher.audit import AuditResult, Claim, Event, Pair, Suspect, audit, game, guessing, pairs
 from thresher.audit.bounds import epsilon_lower, mu_lower
 from thresher.audit.broken import QuietNoise
 from thresher.audit.questions import QUESTIONS
-from thresher.privacy.accounting import gaussian_epsilon
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_epsilon
 from thresher.vaults.losses import MULTINOMIAL, loss_named
 
 ONE = np.zeros((1, 1))
@@ -253,11 +253,11 @@ def test_learnt_scores_do_not_depend_on_the_runs_that_are_counted():
     rng = np.random.default_rng(2)
     coins = rng.integers(0, 2, 100)
     outcomes = rng.normal(size=(400, 3)) + np.concatenate([coins, rng.integers(0, 2, 300)])[:, None]
-    scores = game._learnt_scores(outcomes, coins)
+    scores = guessing.learnt_scores(outcomes, coins)
     changed = outcomes.copy()
     changed[100:] *= -5
-    np.testing.assert_array_equal(game._learnt_scores(changed, coins)[:100], scores[:100])
-    alone = [game._learnt_scores(np.vstack([outcomes[:100], row]), coins)[-1] for row in outcomes[-20:]]
+    np.testing.assert_array_equal(guessing.learnt_scores(changed, coins)[:100], scores[:100])
+    alone = [guessing.learnt_scores(np.vstack([outcomes[:100], row]), coins)[-1] for row in outcomes[-20:]]
     np.testing.assert_allclose(alone, scores[-20:], rtol=1e-9)
 
 

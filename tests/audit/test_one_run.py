@@ -12,9 +12,9 @@ from thresher.algorithms import DPIGHT, FrankWolfe, OutputPerturbation
 from thresher.audit import Claim, Suspect, one_run
 from thresher.audit.bounds import one_run_epsilon_lower
 from thresher.audit.one_run import mirrored_targets, random_canaries
-from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_mu
 from thresher.vaults.losses import loss_named
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource

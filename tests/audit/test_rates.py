@@ -22,7 +22,7 @@ from thresher.audit.rates import (
     t_interval,
     thinned_roc,
 )
-from thresher.privacy.accounting import gaussian_delta
+from thresher.privacy.conversions import gaussian_delta
 
 GRID = list(product([0.0, 0.1, 1.0, 4.0], [0.0, 1e-6, 0.05]))
 

@@ -19,8 +19,9 @@ from thresher import BudgetExceeded, Certificate, DenseRegressor, Ledger, Privac
 from thresher.ledger import LedgerError, LedgerUnreachableError
 from thresher.ledger.book import Account
 from thresher.models.scaler import PrivateScaler
-from thresher.privacy.accounting import Cost, zcdp_epsilon, zcdp_rho
+from thresher.privacy.accounting import Cost
 from thresher.privacy.certificate import combine
+from thresher.privacy.conversions import zcdp_epsilon, zcdp_rho
 from thresher.vaults import CentralVault
 
 DELTA = 1e-6

@@ -21,9 +21,9 @@ from sklearn.utils.estimator_checks import check_estimator
 from neighbours import round_off_paid
 from thresher import Budget, PrivacyWarning, SparseRegressor
 from thresher.models.scaler import OFFSETS, ColumnRanges, PrivateScaler
-from thresher.privacy.accounting import choice_epsilon, zcdp_rho
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.certificate import Certificate, combine
+from thresher.privacy.conversions import choice_epsilon, zcdp_rho
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GumbelQuantile
 from thresher.vaults import CentralVault

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from networks import BatchMemoryManager, PrivacyEngine, perceptron, some_examples, torch
-from thresher.algorithms.dp_lssgd import smoothed as smoothed_array
+from thresher.algorithms.dp_lssgd import smooth as smooth_array
 from thresher.torch import smoothed
 from thresher.torch.smoothing import smoothed_vector
 
@@ -41,7 +41,7 @@ def train(module, optimizer, loader, passes=1):
 def test_torch_and_numpy_smooth_alike(d, sigma):
     vector = np.random.default_rng(d).normal(size=d)
     found = smoothed_vector(torch.from_numpy(vector), sigma).numpy()
-    np.testing.assert_allclose(found, smoothed_array(vector, sigma), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found, smooth_array(vector, sigma), rtol=1e-10, atol=1e-12)
     ring = (1 + 2 * sigma) * found - sigma * (np.roll(found, 1) + np.roll(found, -1))
     np.testing.assert_allclose(ring, vector, rtol=1e-9, atol=1e-10)
 
@@ -56,7 +56,7 @@ def test_the_noisy_gradient_is_smoothed_right_before_the_update():
     cross_entropy(module(inputs), targets).backward()
     optimizer.step()
     after = torch.cat([p.detach().reshape(-1) for p in optimizer.params])
-    expected = smoothed_array(noisy[0].double().numpy(), 3.0)
+    expected = smooth_array(noisy[0].double().numpy(), 3.0)
     np.testing.assert_allclose((before - after).numpy() / 0.5, expected, rtol=1e-3, atol=1e-6)
 
 

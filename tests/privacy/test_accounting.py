@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from thresher.privacy.accounting import (
-    ORDERS,
-    Cost,
+from thresher.privacy.accounting import ORDERS, Cost
+from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import (
     choice_epsilon,
     gaussian_delta,
     gaussian_epsilon,
@@ -23,7 +23,6 @@ from thresher.privacy.accounting import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from thresher.privacy.budget import Budget
 from thresher.privacy.releases import GaussianGradient
 from thresher.privacy.sensitivity import gradient_sensitivity
 

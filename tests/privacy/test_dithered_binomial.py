@@ -201,7 +201,7 @@ def test_two_coordinates_by_brute_force(epsilon, delta, angle):
     [(0.5, 1e-3, 100, 123), (0.5, 1e-6, 100, 123), (1, 1e-6, 16, 10_001), (4, 1e-6, 1, 105), (8, 1e-5, 5, 20)],
 )
 def test_calibration_fills_the_budget_at_little_more_than_a_gaussians_price(epsilon, delta, times, touched, adjacency):
-    from thresher.privacy.accounting import zcdp_rho
+    from thresher.privacy.conversions import zcdp_rho
 
     release = BinomialGradient.calibrated(Budget(epsilon, delta, adjacency), times, touched)
     spent, method = release.cost().epsilon(delta)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from thresher.privacy.accounting import ORDERS, Cost, Filter, gaussian_epsilon, gaussian_mu, zcdp_rho
+from thresher.privacy.accounting import ORDERS, Cost, Filter
 from thresher.privacy.budget import Adjacency
+from thresher.privacy.conversions import gaussian_epsilon, gaussian_mu, zcdp_rho
 from thresher.privacy.subsampling import Poisson
 
 NOTHING = np.zeros(len(ORDERS))

@@ -13,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from thresher.privacy.accounting import Cost, gaussian_epsilon
+from thresher.privacy.accounting import Cost
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.conversions import gaussian_epsilon
 from thresher.privacy.plan import Answer, Meter, Plan
 from thresher.privacy.releases import (
     ExactRelease,

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from thresher.privacy.accounting import ORDERS, Cost, gaussian_epsilon, zcdp_epsilon
+from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.conversions import gaussian_epsilon, zcdp_epsilon
 from thresher.privacy.releases import (
     _KINDS,
     BinomialGradient,

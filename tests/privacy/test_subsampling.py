@@ -10,8 +10,9 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from scipy import optimize, stats
 
-from thresher.privacy.accounting import ORDERS, Cost, gaussian_epsilon, rdp_epsilon
+from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.conversions import gaussian_epsilon, rdp_epsilon
 from thresher.privacy.releases import GaussianGradient, GumbelSelection, SampledGradient, SampledMomentum
 from thresher.privacy.subsampling import LEAST_DELTA, ROUND_OFF, Poisson, fixed_size_rdp, poisson_epsilon, poisson_rdp
 

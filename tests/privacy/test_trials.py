@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.privacy.accounting import ORDERS, Cost, gaussian_delta, gaussian_mu, rdp_deltas, rdp_epsilon, zcdp_rho
+from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.conversions import gaussian_delta, gaussian_mu, rdp_deltas, rdp_epsilon, zcdp_rho
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import (
     GaussianGradient,

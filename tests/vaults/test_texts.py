@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.privacy.accounting import gaussian_epsilon
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
 from thresher.privacy.certificate import certify
+from thresher.privacy.conversions import gaussian_epsilon
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianCategories, GaussianGradient
 from thresher.privacy.sensitivity import counts_sensitivity

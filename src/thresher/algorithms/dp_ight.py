@@ -16,9 +16,9 @@ from thresher.algorithms.defaults import (
 )
 from thresher.algorithms.descent import descend, descend_by
 from thresher.algorithms.lazy_descent import descend_lazily
-from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.plan import Calibration, Plan
 from thresher.privacy.releases import GaussianGradient
 from thresher.privacy.sensitivity import gradient_sensitivity

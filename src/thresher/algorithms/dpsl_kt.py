@@ -13,9 +13,9 @@ from thresher.algorithms.defaults import check_loss, check_positive, check_round
 from thresher.algorithms.projections import hard_threshold
 from thresher.algorithms.public_rows import PUBLIC_LAWS, public_features
 from thresher.data.sparse_structure import check_structure
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.plan import Calibration, Plan
 from thresher.privacy.releases import GaussianLabels, GumbelSelection, PrintedLabels
 from thresher.privacy.sensitivity import gradient_sensitivity

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip, typical_margin
 from thresher.algorithms.projections import hard_threshold
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.plan import Calibration, Plan
 from thresher.privacy.releases import GumbelVertex, LaplaceVertex, Release
 from thresher.privacy.sensitivity import gradient_sensitivity

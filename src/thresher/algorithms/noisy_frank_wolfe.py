@@ -12,9 +12,9 @@ import numpy as np
 from thresher.algorithms.defaults import check_positive, check_rounds, gradient_clip, typical_margin
 from thresher.algorithms.frank_wolfe import default_radius, steps
 from thresher.algorithms.projections import hard_threshold
-from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianGradient
 from thresher.privacy.sensitivity import gradient_sensitivity

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from thresher.algorithms.defaults import check_positive, check_rounds, residual_clip
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianRestrictedGradient, GumbelSelection
 from thresher.vaults import CentralVault

@@ -19,9 +19,9 @@ from thresher.algorithms.uncertainty import (
     errors_of_numbers,
     keeping_chance,
 )
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.facts import INTERCEPT_ENTRY
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import (

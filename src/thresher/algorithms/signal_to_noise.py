@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from thresher.algorithms.pursuit import PICKS
-from thresher.privacy.accounting import gaussian_mu, zcdp_rho
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_mu, zcdp_rho
 from thresher.privacy.releases import GaussianGradient, GumbelSelection
 from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults.problem import LinearProblem

@@ -14,9 +14,9 @@ from thresher.algorithms.defaults import (
     residual_clip,
     typical_margin,
 )
-from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianGradient, Release, SampledGradient, SampledRelease
 from thresher.privacy.sensitivity import gradient_sensitivity

@@ -10,9 +10,9 @@ import numpy as np
 
 from thresher.algorithms.defaults import check_loss, check_positive, residual_clip
 from thresher.algorithms.objective_perturbation import calibrated, default_ridge
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GumbelSelection, GumbelVotes
 from thresher.vaults import CentralVault

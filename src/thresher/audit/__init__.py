@@ -7,7 +7,8 @@ into a single run, and ``membership`` and ``attribute`` attack models the way an
 from thresher.audit import pairs
 from thresher.audit.attributes import AttributeResult, attribute
 from thresher.audit.cases import Claim
-from thresher.audit.game import AuditResult, Event, Suspect, audit
+from thresher.audit.game import AuditResult, Suspect, audit
+from thresher.audit.guessing import Event
 from thresher.audit.membership import MembershipResult, membership
 from thresher.audit.one_run import one_run
 from thresher.audit.pairs import Pair

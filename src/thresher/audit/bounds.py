@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, betaincinv, expit, ndtri
 
-from thresher.privacy.accounting import gaussian_epsilon
 from thresher.privacy.arrays import Floats
+from thresher.privacy.conversions import gaussian_epsilon
 
 __all__ = [
     "epsilon_lower",

@@ -19,8 +19,6 @@ from thresher.privacy.laws.skellam import Skellam
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianReport, Release, SampledRelease
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
-from thresher.vaults.engines import Engine
-from thresher.vaults.engines.sparse import SparseEngine
 from thresher.vaults.people import Reporter
 from thresher.vaults.polytopes import Walk
 from thresher.vaults.randomness import NoiseSource
@@ -77,12 +75,10 @@ class Unclipped(CentralVault):
     def _limits_of(self, norms: Floats, clip: float) -> Floats:
         return np.full_like(norms, np.inf)
 
-    def _follow(
-        self, engine: SparseEngine, walk: Walk, release: Release, clip: float, sensitivity: float
-    ) -> tuple[int, float]:
+    def _follow(self, engine: Any, walk: Walk, release: Release, clip: float, sensitivity: float) -> tuple[int, float]:
         return super()._follow(engine, walk, release, WILDEST * clip, sensitivity)
 
-    def _mean_gradient(self, engine: Engine, margins: Floats, limits: Floats | float) -> Floats:
+    def _mean_gradient(self, engine: Any, margins: Floats, limits: Floats | float) -> Floats:
         return super()._mean_gradient(engine, margins, math.inf)
 
     def _clipped_losses(self, margins: Floats, clip: float) -> Floats:

@@ -15,16 +15,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from thresher.algorithms import DENSE, LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_dense, resolve_local
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
 from thresher.audit.cases import Claim, Claimed, Estimator, Target
+from thresher.audit.guessing import Event, best_event, learnt_scores
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import fresh_clone, run_in_parallel
 from thresher.audit.reopening import opener
 from thresher.audit.witness import vault_of, witness_of
-from thresher.privacy.arrays import Floats, Matrix
+from thresher.privacy.arrays import Floats, Integers, Matrix
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import ThresherWarning
@@ -32,16 +33,13 @@ from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault
 
-__all__ = ["AuditResult", "Event", "Suspect", "audit", "fit_of", "name_of", "plan_of", "suspect_of"]
+__all__ = ["AuditResult", "Suspect", "audit", "fit_of", "name_of", "plan_of", "suspect_of"]
 
-Bits = NDArray[np.int64]
-
-Play = Callable[..., tuple[Bits, list[Any]]]
+Play = Callable[..., tuple[Integers, list[Any]]]
 """Some runs: their coins, and what was seen of each."""
 
 LEARNING = 0.25  # of the runs: where the rule for guessing is learnt; the others are counted
 CHUNK = 250  # runs done in one go; fixed, so that the number of processes changes nothing
-THRESHOLDS = 40  # tried at each end
 DIGITS = 9  # of a privacy loss, behind the point: what is smaller is rounding, in which floating-point noise does leak
 GAUSSIAN = "if the release is Gaussian: one mu describes the whole trade-off between the two data sets"
 
@@ -77,45 +75,6 @@ class Suspect:
     def witness(self, plan: Plan) -> Any:
         """The vault with an auditor's ear."""
         return witness_of(self.vault or vault_of(plan))
-
-
-@dataclass(frozen=True)
-class Event:
-    """The rule for guessing: the second data set if score >= high, the first if score < low, else neither.
-
-    Parameters
-    ----------
-    low, high : float
-        Where guesses begin; infinite if that side is never guessed.
-
-    Examples
-    --------
-    >>> from thresher.audit import Event
-    >>> print(Event(float("-inf"), 2.0))
-    second if the score is at least 2
-    """
-
-    low: float
-    high: float
-
-    def counts(self, coins: Bits, scores: Floats) -> tuple[int, int]:
-        """Right and wrong guesses."""
-        second, first = scores >= self.high, scores < self.low
-        right = np.sum(second & (coins == 1)) + np.sum(first & (coins == 0))
-        return int(right), int(np.sum(second) + np.sum(first) - right)
-
-    @property
-    def directions(self) -> float:
-        """Of the two in which the claim is used, how many: a delta is lost in each."""
-        return float((self.high < math.inf) + (self.low > -math.inf))
-
-    def __str__(self) -> str:
-        sides = []
-        if self.high < math.inf:
-            sides.append(f"second if the score is at least {self.high:.4g}")
-        if self.low > -math.inf:
-            sides.append(f"first if it is below {self.low:.4g}")
-        return ", ".join(sides) or "no guess"
 
 
 @dataclass(frozen=True)
@@ -263,7 +222,7 @@ def audit(
     scores = _scores(pair, suspect is not None, coins, outcomes, learning)
     counted, event = runs - learning, Event(0.0, 0.0)
     if not known:
-        event = _best_event(coins[:learning], scores[:learning], claim, confidence, gaussian)
+        event = best_event(coins[:learning], scores[:learning], claim, confidence, gaussian)
     right, wrong = event.counts(coins[learning:], scores[learning:])
     mu = None
     if gaussian:
@@ -283,7 +242,7 @@ def audit(
 def _play(
     play: Play, arguments: tuple[Any, ...], runs: int, random_state: int | None,
     n_jobs: int | None, verbose: int, title: str,
-) -> tuple[Bits, list[Any]]:  # fmt: skip
+) -> tuple[Integers, list[Any]]:  # fmt: skip
     sizes = [min(CHUNK, runs - start) for start in range(0, runs, CHUNK)]
     seeds: list[int | None] = [None] * len(sizes)
     if random_state is not None:
@@ -293,7 +252,7 @@ def _play(
     return np.concatenate([coins for coins, _ in parts]), [outcome for _, part in parts for outcome in part]
 
 
-def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | None) -> tuple[Bits, list[float]]:
+def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | None) -> tuple[Integers, list[float]]:
     """Coins and, for each run, how much more likely the second data set makes everything that was answered."""
     witness, noise = suspect.witness(plan), suspect.noise(seed)
     first, second = (opener(witness, *rows, plan, noise) for rows in (pair.first, pair.second))
@@ -311,7 +270,7 @@ def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | N
     return coins, scores
 
 
-def _see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -> tuple[Bits, list[Any]]:
+def _see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -> tuple[Integers, list[Any]]:
     """Coins and, for each run, what the function returned, or the pair's score of it."""
     noise = NoiseSource(seed)
     coins = noise.uniform_integers(2, runs)
@@ -342,64 +301,12 @@ class _EstimatorFit:
 # -- guessing ---------------------------------------------------------------------------------------------------
 
 
-def _scores(pair: Pair, heard: bool, coins: Bits, outcomes: list[Any], learning: int) -> Floats:
+def _scores(pair: Pair, heard: bool, coins: Integers, outcomes: list[Any], learning: int) -> Floats:
     if heard or pair.score is not None:
         return np.asarray(outcomes, dtype=np.float64)
     if len({outcome.size for outcome in outcomes}) > 1:
         raise ValueError("the function returned arrays of different sizes; return a fixed number of values")
-    return _learnt_scores(np.vstack(outcomes), coins[:learning])
-
-
-def _learnt_scores(outcomes: Floats, coins: Bits) -> Floats:
-    """The linear score that best separates the outcomes of the runs that are not counted.
-
-    Beside every value it may use whether that value is zero, which is how a support gives itself away.
-    """
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    outcomes = np.clip(np.nan_to_num(outcomes), -1e100, 1e100)
-    features = np.hstack([outcomes, outcomes != 0])
-    if len(np.unique(coins)) < 2:
-        raise ValueError(f"runs={4 * len(coins)} is too few to learn from; play at least a few hundred times")
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(features[: len(coins)], coins)
-    scores: Floats = model.decision_function(features)
-    return scores
-
-
-def _best_event(coins: Bits, scores: Floats, claim: Claim, confidence: float, gaussian: bool | None) -> Event:
-    """The rule that would have given the highest bound on these runs, which are not counted.
-
-    Tried are guesses at both ends of the scores, as many on each side, at one end only, and always. Of many rules the
-    best one was also lucky: so all are judged at a confidence that would hold for all of them at once, and with one
-    more wrong guess than they made.
-    """
-    split = _best_split(coins, scores)
-    if gaussian:
-        return Event(split, split)
-    tails = np.geomspace(1 / len(scores), 0.5, THRESHOLDS)
-    high = np.quantile(scores, 1 - tails, method="nearest")
-    low = np.minimum(np.nextafter(np.quantile(scores, tails, method="nearest"), np.inf), high)
-    never = np.full(THRESHOLDS, np.inf)
-    # the split stands first and wins ties: it lies in the middle of a gap, the others at its edges
-    lows, highs = np.concatenate([[split], low, -never, low]), np.concatenate([[split], high, high, never])
-    first, second = np.sort(scores[coins == 0]), np.sort(scores[coins == 1])
-    right = len(second) - np.searchsorted(second, highs) + np.searchsorted(first, lows)
-    wrong = len(first) - np.searchsorted(first, highs) + np.searchsorted(second, lows)
-    strict = 1 - (1 - confidence) / len(lows)
-    deltas = claim.delta * ((lows > -np.inf) * 0.5 + (highs < np.inf) * 0.5)
-    best = int(np.argmax(epsilon_lower(right, wrong + 1, len(scores) + 1, deltas, strict)))
-    return Event(float(lows[best]), float(highs[best]))
-
-
-def _best_split(coins: Bits, scores: Floats) -> float:
-    """The threshold, halfway between two scores, at which most guesses are right if none is withheld."""
-    order = np.argsort(scores, kind="stable")
-    ranked, second = scores[order], coins[order] == 1
-    right = np.cumsum(~second)[:-1] + np.sum(second) - np.cumsum(second)[:-1]
-    at = int(np.argmax(np.where(ranked[1:] > ranked[:-1], right, -1)))
-    return float((ranked[at] + ranked[at + 1]) / 2)
+    return learnt_scores(np.vstack(outcomes), coins[:learning])
 
 
 # -- what is audited --------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from scipy import sparse
 
 from thresher.audit.bounds import one_run_epsilon_lower
 from thresher.audit.cases import Claim, Claimed, Target
-from thresher.audit.game import AuditResult, Event, Suspect, fit_of, name_of, plan_of, suspect_of
+from thresher.audit.game import AuditResult, Suspect, fit_of, name_of, plan_of, suspect_of
+from thresher.audit.guessing import Event
 from thresher.audit.transcript import RecordedAnswer
 from thresher.privacy.arrays import Floats, Matrix, Values
 from thresher.privacy.budget import Adjacency, Budget, is_whole

@@ -12,9 +12,9 @@ import numpy as np
 from thresher.audit import pairs
 from thresher.audit.cases import Claim
 from thresher.audit.pairs import Pair
-from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import (
     BinomialGradient,

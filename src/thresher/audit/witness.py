@@ -30,7 +30,6 @@ from thresher.privacy.subsampling import Sampling
 from thresher.privacy.trust import Trust
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
 from thresher.vaults.central.gradients import Residuals
-from thresher.vaults.engines.sparse import SparseEngine
 from thresher.vaults.polytopes import Walk
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault
@@ -138,9 +137,7 @@ class Witness(CentralVault):
         self._hear(RecordedAnswer(chosen.copy(), scale), chance(chosen, scores / scale))
         return chosen, scale
 
-    def _follow(
-        self, engine: SparseEngine, walk: Walk, release: Release, clip: float, sensitivity: float
-    ) -> tuple[int, float]:
+    def _follow(self, engine: Any, walk: Walk, release: Release, clip: float, sensitivity: float) -> tuple[int, float]:
         """The scores, which following avoids to compute, are what the answer is judged by."""
         if self._script is None:
             vertex, scale = super()._follow(engine, walk, release, clip, sensitivity)

@@ -43,11 +43,11 @@ from thresher.estimates.columns import ColumnBounds, ColumnCategories, ColumnSha
 from thresher.ledger import Ledger
 from thresher.models.fit import Fit
 from thresher.models.scaler import TAILS
-from thresher.privacy.accounting import gaussian_epsilon, zcdp_epsilon, zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import LARGEST_BOUND
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate, combine
+from thresher.privacy.conversions import gaussian_epsilon, zcdp_epsilon, zcdp_rho
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import WideRanges
 

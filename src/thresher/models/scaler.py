@@ -18,10 +18,10 @@ from thresher.data.tables import reject_text
 from thresher.data.typing import Column, Table
 from thresher.models.estimator import Parts, PrivateEstimator, design_of
 from thresher.models.options import CentralOptions
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.facts import PublicFacts
 from thresher.privacy.plan import Plan, table_facts
 from thresher.privacy.releases import GumbelQuantile

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from thresher.models.candidates import Params, told
 from thresher.models.estimator import adopt, design_of
 from thresher.models.linear import LinearModel
-from thresher.privacy.accounting import zcdp_rho
 from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianScore, RandomTrials
 from thresher.vaults import Candidate, Trials

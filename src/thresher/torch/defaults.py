@@ -11,9 +11,9 @@ from typing import Any, Protocol, cast
 
 from thresher.algorithms import DENSE
 from thresher.algorithms.stochastic import State
-from thresher.privacy.accounting import gaussian_mu
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.plan import Plan
 
 __all__ = ["TRAINERS", "RoundAlgorithm", "trainable_algorithm", "with_neural_defaults"]

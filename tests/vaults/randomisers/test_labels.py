@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from thresher.privacy.accounting import gaussian_delta
+from thresher.privacy.conversions import gaussian_delta
 from thresher.privacy.laws.checks import LARGEST_EPSILON
 from thresher.vaults.randomisers import Classes, Gaussian, Laplace, Piecewise, grid_of
 from thresher.vaults.randomness import NoiseSource

@@ -13,10 +13,10 @@ import numpy as np
 from thresher.algorithms import DPGD, ObjectivePerturbation, OutputPerturbation
 from thresher.federated.protocols import Noise
 from thresher.federated.vault import DataSets, parties_of
-from thresher.privacy.accounting import gaussian_epsilon
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
+from thresher.privacy.conversions import gaussian_epsilon
 from thresher.privacy.plan import Plan
 from thresher.vaults.losses import LOGISTIC
 from thresher.vaults.problem import LinearProblem

@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thresher.privacy.accounting import gaussian_epsilon, gaussian_mu
 from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.budget import is_whole
+from thresher.privacy.conversions import gaussian_epsilon, gaussian_mu
 from thresher.privacy.laws.checks import check_epsilon, numbers
 
 __all__ = ["ClassesLaw", "GaussianLaw", "LaplaceLaw", "PiecewiseLaw"]

@@ -6,8 +6,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
-from thresher.privacy.accounting import Cost, gaussian_mu
+from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Adjacency, Budget, is_whole
+from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.facts import PublicFacts, Settings
 from thresher.privacy.questions import CertifiedSearch, Clips, Question, question_named
 from thresher.privacy.sensitivity import CERTIFIED

@@ -9,8 +9,9 @@ from typing import ClassVar, Self
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from thresher.privacy import questions
-from thresher.privacy.accounting import ORDERS, Cost, choice_epsilon, gaussian_mu
+from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.conversions import choice_epsilon, gaussian_mu
 from thresher.privacy.questions import Question
 from thresher.privacy.releases.base import GaussianRelease, Release, check_multiplier
 

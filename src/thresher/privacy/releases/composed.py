@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from thresher.privacy import questions
-from thresher.privacy.accounting import ORDERS, Cost, zcdp_rho
+from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.questions import Question
 from thresher.privacy.releases.base import GaussianRelease, Release
 from thresher.privacy.releases.sampled import SampledRelease

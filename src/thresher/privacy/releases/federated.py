@@ -10,8 +10,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from thresher.privacy import questions
-from thresher.privacy.accounting import ORDERS, Cost, zcdp_rho
+from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 from thresher.privacy.laws.skellam import Skellam, integer_l1
 from thresher.privacy.questions import Question

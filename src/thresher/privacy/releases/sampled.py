@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from thresher.privacy import questions
-from thresher.privacy.accounting import ORDERS, Cost, gaussian_mu
+from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.budget import Adjacency, Budget, is_whole
+from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.questions import CertifiedSearch, Question
 from thresher.privacy.releases.base import Release, check_multiplier
 from thresher.privacy.sensitivity import gradient_sensitivity
