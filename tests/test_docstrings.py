@@ -6,6 +6,7 @@ import doctest
 import inspect
 import re
 import warnings
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -25,13 +26,18 @@ SHOWN = {
     if callable(thing := getattr(module, name))
     and not (inspect.isclass(thing) and (issubclass(thing, BaseException) or getattr(thing, "_is_protocol", False)))
 }
-PUBLIC = {thing: thing.__name__ for thing in SHOWN.values()}
-"""Every public class and function, once."""
+RESULTS = {
+    name for name, thing in SHOWN.items() if is_dataclass(thing) and "Parameters\n--" not in inspect.getdoc(thing)
+}
+"""What is returned, and made by nobody else: it tells of its attributes, and is in the examples of others."""
+
+PUBLIC = {thing: thing.__name__ for name, thing in SHOWN.items() if name not in RESULTS}
+"""Every other public class and function, once."""
 
 
-def parameters_told(text):
+def parameters_told(text, title="Parameters"):
     """The names in a numpydoc section of parameters, "a, b : float" being two."""
-    section = re.search(r"Parameters\n-{10}\n(.*?)(?:\n\n\w+\n-{3,}\n|\Z)", text, re.DOTALL)
+    section = re.search(title + r"\n-{10}\n(.*?)(?:\n\n\w+\n-{3,}\n|\Z)", text, re.DOTALL)
     lines = [] if section is None else [line for line in section[1].splitlines() if re.match(r"\w", line)]
     return {name for line in lines for name in line.partition(" : ")[0].split(", ")}
 
@@ -47,6 +53,12 @@ def test_every_parameter_is_told_of_and_no_other(thing):
     taken = {name.lstrip("*") for name in inspect.signature(thing).parameters if not name.startswith("_")}
     assert parameters_told(text) == taken
     assert not re.search("arameters (that are not listed )?are those of", text)
+
+
+@pytest.mark.parametrize("name", sorted(RESULTS))
+def test_every_attribute_of_a_result_is_told_of(name):
+    told = parameters_told(inspect.getdoc(SHOWN[name]), "Attributes")
+    assert {field.name for field in fields(SHOWN[name]) if not field.name.startswith("_")} <= told
 
 
 @pytest.mark.parametrize("thing", PUBLIC, ids=PUBLIC.values())

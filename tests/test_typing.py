@@ -29,7 +29,7 @@ model = SparseRegressor(2, epsilon=1.0, feature_bound=1.0, target_bound=2.0).fit
 KNOWN = {
     "model": "thresher.models.sparse.SparseRegressor",
     "model.summary()": "thresher.report.summary.Summary",
-    "model.summary().to_dict()": "dict[str, Any]",
+    "model.summary().to_dict()": "dict[str, object]",
     "model.certificate_": "thresher.privacy.certificate.Certificate",
     "model.certificate_.verify().epsilon": "float",
     "model.plan(10, 2)": "thresher.privacy.plan.Plan",
