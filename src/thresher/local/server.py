@@ -301,7 +301,7 @@ class _ReportedLabels(LabelVault):
         super().__init__(X, np.zeros(len(reports) if outputs == 1 else (len(reports), outputs)), plan, NoiseSource())
         self._reports = reports
 
-    def _randomised(self, randomiser: object, values: Values) -> Reports:
+    def _randomise(self, randomiser: object, values: Values) -> Reports:
         return self._reports
 
 
