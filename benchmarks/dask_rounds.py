@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from thresher.algorithms import DPIGHT
-from thresher.data.dask.collections import Collection
+from thresher.data.dask import Collection
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.vaults import CentralVault

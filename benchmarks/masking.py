@@ -9,10 +9,10 @@ import time
 
 import numpy as np
 
+from thresher.federated.crypto import new_identity, public_identity
 from thresher.federated.group import Group
-from thresher.federated.identities import new_identity, public_identity
 from thresher.federated.messages import Stage
-from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
+from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory
 
 SETTINGS = [(10, 1000), (100, 1000), (10, 100_000)]  # parties, length of the vectors
 
@@ -22,7 +22,7 @@ def one_round(parties: int, length: int) -> tuple[float, float, int]:
     group = Group(parties, dropouts=parties // 10, colluding=parties // 10)
     identities = [new_identity() for _ in range(parties)]
     everybody = [public_identity(identity) for identity in identities]
-    members = [MaskingParty(group, everybody, n, identity, Memory(1)) for n, identity in enumerate(identities)]
+    members = [MaskingParty(group, everybody, n, identity, PartyMemory(1)) for n, identity in enumerate(identities)]
     server = MaskingServer(group, everybody, 1, length)
     vector = np.arange(length)
     questions = dict.fromkeys(range(parties), b"")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from laws import relative_error
 from thresher import SparseRegressor
 from thresher.algorithms.auto import choose
-from thresher.planning.chart import write
+from thresher.planning.chart import save_figure
 from thresher.vaults.problem import linear_problem
 from thresher_papers.datasets import SparseLaw, dpsl_kt_law
 
@@ -150,4 +150,4 @@ if __name__ == "__main__":
     measured = measure()
     print(table(measured))
     (FOLDER / "methods.md").write_text(table(measured))
-    write(draw(measured), FOLDER / "methods.svg")
+    save_figure(draw(measured), FOLDER / "methods.svg")

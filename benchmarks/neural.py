@@ -23,7 +23,7 @@ from ratios import Ratio, part_of
 from thresher import Budget
 from thresher.algorithms import DPSGD, DPSRM
 from thresher.torch.examples import ArrayExamples
-from thresher.torch.gradients import ByFunctions, ByLayers, PerExample, flat, trainable
+from thresher.torch.gradients import ByFunctions, ByLayers, PerExample, flattened, trainable_parameters
 from thresher.torch.problem import ModuleProblem
 from thresher.torch.vault import ModuleVault
 from thresher.vaults.randomness import NoiseSource
@@ -36,7 +36,7 @@ def opacus_step(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[], Non
     """A step of plain Opacus: hooks, clipping, noise, SGD with momentum."""
     module = GradSampleModule(network("ReLU"))
     inner = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
-    optimizer = DPOptimizer(inner, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=BATCH)
+    optimizer = DPOptimizer(inner, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=len(inputs))
 
     def step() -> None:
         optimizer.zero_grad()
@@ -47,9 +47,9 @@ def opacus_step(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[], Non
 
 
 def our_step(algorithm: Any, ways: type, inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[], None]:
-    """A round of ``algorithm``: a batch of BATCH examples drawn from twice as many, clipped, noised, moved."""
+    """A round of ``algorithm``: a batch drawn from twice as many examples, clipped, noised, moved."""
     module = network("ReLU")
-    problem: Any = ModuleProblem(2 * BATCH, flat(trainable(module)))
+    problem: Any = ModuleProblem(2 * len(inputs), flattened(trainable_parameters(module)))
     plan = algorithm.plan(problem, Budget(1.0, 1e-5))
     examples = ArrayExamples(torch.cat([inputs, inputs]), torch.cat([targets, targets]))
     gradients: PerExample = ways(module, cross_entropy)
@@ -63,9 +63,9 @@ def our_step(algorithm: Any, ways: type, inputs: torch.Tensor, targets: torch.Te
     return step
 
 
-def steps(rounds: int = ROUNDS) -> list[Ratio]:
-    inputs, targets = torch.randn(BATCH, 1, 28, 28), torch.randint(0, 10, (BATCH,))
-    fixed: Any = {"passes": 2.0 * rounds, "batch": BATCH, "step": 0.1, "clip": 1.0, "sampling": "fixed"}
+def steps(rounds: int = ROUNDS, batch: int = BATCH) -> list[Ratio]:
+    inputs, targets = torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))
+    fixed: Any = {"passes": 2.0 * rounds, "batch": batch, "step": 0.1, "clip": 1.0, "sampling": "fixed"}
     sgd, srm = DPSGD(**fixed), DPSRM(**fixed, difference_clip=0.1)
     kinds = {
         "opacus": opacus_step(inputs, targets),
@@ -97,7 +97,7 @@ def print_steps() -> None:
 
 
 def smallest() -> None:
-    for ratio in steps(WARM + 1):
+    for ratio in steps(WARM + 1, batch=8):
         print(ratio.row())
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from thresher import LocalSparseRegressor
 from thresher.algorithms import LDPIHT
-from thresher.local import Client, Question, Server, Task
+from thresher.local import Client, Server, SurveyQuestion, SurveyTask
 
 FEATURES = 20
 TRUTH = np.zeros(FEATURES)
@@ -36,7 +36,7 @@ def record(person):
 def reports(job):
     """The reports of some people, made where their records are."""
     task_text, question_text, people = job
-    task, question = Task.from_json(task_text), Question.from_json(question_text)
+    task, question = SurveyTask.from_json(task_text), SurveyQuestion.from_json(question_text)
     return [Client(task, *record(person)).answer(question) for person in people]
 
 

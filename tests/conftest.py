@@ -30,6 +30,15 @@ def repeatable_noise(config, name):
     return patch("secrets.randbits", Random(name).getrandbits)  # noqa: S311
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that tests/slow.txt names are slow; tools/slow_tests.py writes it."""
+    listed = Path(__file__).parent / "slow.txt"
+    slow = set(listed.read_text().splitlines()) if listed.exists() else set()
+    for item in items:
+        if item.nodeid.partition("[")[0] in slow:
+            item.add_marker("slow")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef, request):
     with repeatable_noise(request.config, f"{request.node.nodeid} {fixturedef.argname} {request.param_index}"):
@@ -38,9 +47,9 @@ def pytest_fixture_setup(fixturedef, request):
 
 def fresh_memory():
     """Within it the process has fitted nothing yet: tests use the same rows, and none is told of another's."""
-    from thresher.ledger.repeats import Memory  # here, so that what collects tests need not import everything
+    from thresher.ledger.repeats import FitMemory  # here, so that what collects tests need not import everything
 
-    return patch("thresher.ledger.repeats.MEMORY", Memory())
+    return patch("thresher.ledger.repeats.MEMORY", FitMemory())
 
 
 def kinds_as_before():

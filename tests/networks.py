@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy  # noqa: E402
 from thresher.privacy.budget import Budget  # noqa: E402
 from thresher.privacy.plan import Plan  # noqa: E402
 from thresher.torch.examples import ArrayExamples  # noqa: E402
-from thresher.torch.gradients import ByLayers, flat, trainable  # noqa: E402
+from thresher.torch.gradients import ByLayers, flattened, trainable_parameters  # noqa: E402
 from thresher.torch.problem import ModuleProblem  # noqa: E402
 from thresher.torch.vault import ModuleVault  # noqa: E402
 from thresher.vaults.randomness import NoiseSource  # noqa: E402
@@ -37,9 +37,12 @@ def some_examples(n=12, seed=0, shape=(5,)):
 def gradient_alone(module, loss, x, y):
     """One example's gradient, flat, by plain autograd."""
     value = loss(module(torch.as_tensor(x)[None]), torch.as_tensor(y)[None]).sum()
-    parts = torch.autograd.grad(value, trainable(module), allow_unused=True)
-    whole = [torch.zeros_like(p) if part is None else part for p, part in zip(trainable(module), parts, strict=True)]
-    return flat(whole)
+    parts = torch.autograd.grad(value, trainable_parameters(module), allow_unused=True)
+    whole = [
+        torch.zeros_like(p) if part is None else part
+        for p, part in zip(trainable_parameters(module), parts, strict=True)
+    ]
+    return flattened(whole)
 
 
 def clipped(vector, clip):
@@ -49,7 +52,7 @@ def clipped(vector, clip):
 
 def make_vault(X, y, *releases, module=None, adjacency="replace-one", noise=None, virtual_batch=256, epsilon=math.inf):
     module = module or perceptron()
-    problem = ModuleProblem(len(X), flat(trainable(module)))
+    problem = ModuleProblem(len(X), flattened(trainable_parameters(module)))
     plan = Plan("test", problem, Budget(epsilon, 1e-6, adjacency), releases)
     gradients = ByLayers(module, cross_entropy)
     noise = noise or NoiseSource(0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from thresher.federated.crypto import new_identity, public_identity
 from thresher.federated.group import Group
-from thresher.federated.identities import new_identity, public_identity
 from thresher.federated.messages import Stage
-from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
+from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory
 
 IDENTITIES = [new_identity() for _ in range(9)]
 EVERYBODY = [public_identity(identity) for identity in IDENTITIES]
@@ -21,7 +21,7 @@ class Study:
         self.everybody = EVERYBODY[:parties]
         self.vectors = [np.arange(length) * (10**6 + party) - 3 * 10**6 for party in range(parties)]
         self.parties = [
-            MaskingParty(self.group, self.everybody, party, IDENTITIES[party], Memory(number))
+            MaskingParty(self.group, self.everybody, party, IDENTITIES[party], PartyMemory(number))
             for party in range(parties)
         ]
         self.server = MaskingServer(self.group, self.everybody, number, length)

@@ -10,6 +10,7 @@ import numpy as np
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LabelLDPIHT
 from thresher.local import Client, Server
+from thresher.local.estimators import features_are_public
 from thresher.vaults.randomisers import VECTOR_RANDOMISERS, Hypercube, Piecewise, Sphere
 
 PEOPLE, FEATURES = 60, 5
@@ -48,7 +49,7 @@ ESTIMATORS = {
     "three class labels": LocalSparseClassifier(2, 2.0, algorithm="label-ldp-iht", classes=NAMES),
 }  # fmt: skip
 
-LABELS = {name for name, estimator in ESTIMATORS.items() if estimator._features_are_public}
+LABELS = {name for name, estimator in ESTIMATORS.items() if features_are_public(estimator.algorithm)}
 
 
 @lru_cache

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
+from repository import DOCS, ROOT
 from thresher.algorithms import DENSE, LOCAL, REGISTRY
 from thresher.federated import protocols
 
-ROOT = Path(__file__).parent.parent
-FOLDER = ROOT / "docs" / "algorithms"
+FOLDER = DOCS / "algorithms"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.name != "index.md")
 HEADINGS = [
     "Idea",
@@ -65,7 +64,7 @@ def test_every_page_is_linked_from_the_index(page):
 
 def measured_at_epsilon_1() -> dict[str, dict[str, str]]:
     """The tables of real sets that ``./dev accuracy`` prints, wherever the documentation keeps them."""
-    texts = [path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))]
+    texts = [path.read_text() for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))]
     (block,) = [found for text in texts for found in re.findall(r"<!-- real -->(.*?)<!-- end -->", text, re.DOTALL)
                 if "non-private IGHT" in found]  # fmt: skip
     sets = {}
@@ -79,7 +78,7 @@ def measured_at_epsilon_1() -> dict[str, dict[str, str]]:
 
 
 def test_what_the_choosing_page_says_about_auto_is_what_was_measured():
-    page = (ROOT / "docs" / "choosing.md").read_text()
+    page = (DOCS / "choosing.md").read_text()
     (table,) = re.findall(r"<!-- auto -->(.*?)<!-- end -->", page, flags=re.DOTALL)
     rows = [re.split(r" *\| *", line)[1:-1] for line in table.strip().splitlines()[2:]]
     measured = measured_at_epsilon_1()

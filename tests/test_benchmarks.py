@@ -3,13 +3,13 @@
 import sys
 from importlib import import_module
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-SCRIPTS = sorted([*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "tools").rglob("*.py")])
-BENCHMARKS = [path.stem for path in SCRIPTS if path.parent.name == "benchmarks" and "__main__" in path.read_text()]
+from repository import BENCHMARKS, ROOT
+
+SCRIPTS = sorted([*BENCHMARKS.glob("*.py"), *(ROOT / "tools").rglob("*.py")])
+NAMES = [path.stem for path in SCRIPTS if path.parent.name == "benchmarks" and "__main__" in path.read_text()]
 NEEDED = {  # packages of extras
     "aggregation": ["cryptography", "mpyc"],
     "dask_rounds": ["dask", "distributed"],
@@ -19,8 +19,7 @@ NEEDED = {  # packages of extras
     "neural": ["torch", "opacus"],
 }
 PINNED = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines()}
-ASKED_FOR = {"coverage"}  # by numba, which does without if it is not there
-PACKAGES = {*sys.stdlib_module_names, *packages_distributions(), *PINNED, *ASKED_FOR}
+PACKAGES = {*sys.stdlib_module_names, *packages_distributions(), *PINNED}
 
 
 @pytest.mark.parametrize("name", [path.stem for path in SCRIPTS])
@@ -30,7 +29,7 @@ def test_no_script_is_named_like_a_package(name):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_smallest_part_of_a_benchmark_runs(name, capsys):
     for package in NEEDED.get(name, ()):
         pytest.importorskip(package)

@@ -6,24 +6,23 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from shown import commands, examples, follow, problem_of, run_examples, skip_unless_there
+from page_examples import commands, examples, follow, problem_of, run_examples, skip_unless_there
+from repository import DOCS, EXAMPLES
 from thresher.cli.app import app
 from thresher.data.schema import Column, Schema
-from thresher.federated.task import Task
+from thresher.federated.task import JointTask
 from thresher_papers.datasets import REAL_SETS
 
-ROOT = Path(__file__).parent.parent
-PAGES = {str(path.relative_to(ROOT / "docs").with_suffix("")): path for path in sorted(ROOT.glob("docs/**/*.md"))}
+PAGES = {str(path.relative_to(DOCS).with_suffix("")): path for path in sorted(DOCS.rglob("*.md"))}
 HAVE_THEIR_OWN_TEST = {"auditing", "dask", "data", "dense", "federated", "ledger", "local", "people", "planning",
                        "reports", "torch", "tuning", "tutorial", "uncertainty"}  # fmt: skip
 SHOWN = [(name, line) for name, path in PAGES.items() for line in commands(path.read_text())]
-AUDITING = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "auditing.md").read_text(), flags=re.DOTALL)
+AUDITING = re.findall(r"```python\n(.*?)```", (DOCS / "auditing.md").read_text(), flags=re.DOTALL)
 EXPECTED = {
     "sound": lambda r: 1 < r["sound"].epsilon_lower < 2 and r["printed"].epsilon_lower > 4,
     "reports": lambda r: 0.8 < r["reports"].epsilon_lower < 1,
@@ -57,7 +56,7 @@ def test_the_tutorial_can_be_followed_from_top_to_bottom(tmp_path, monkeypatch, 
     text = PAGES["tutorial"].read_text()
     skip_unless_there(text, request, monkeypatch)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "adult.toml").write_bytes((ROOT / "examples" / "adult.toml").read_bytes())
+    (tmp_path / "adult.toml").write_bytes((EXAMPLES / "adult.toml").read_bytes())
     names = follow(text, capsys)
     assert 0.78 < names["right"] < 0.86
     assert (
@@ -100,7 +99,7 @@ def test_the_examples_of_the_local_page_show_what_they_say():
     """No seed is set for the noise, as in the page; the largest error of a coefficient in 30 runs of each was .07. The
     survey of 3000 people is small: it finds the two columns."""
     names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "local.md").read_text(), flags=re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "local.md").read_text(), flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     for name in ("model", "labels", "roots"):
         assert np.abs(names[name].coef_[[3, 7]] - [0.8, -0.6]).max() < 0.2
@@ -112,21 +111,21 @@ def test_the_examples_of_the_local_page_show_what_they_say():
 
 def test_the_examples_of_the_federated_page_show_what_they_say(capsys, tmp_path):
     """No seed is set for the noise, as in the page; in 100 runs the two columns were always found."""
-    page = (ROOT / "docs" / "federated.md").read_text()
+    page = (DOCS / "federated.md").read_text()
     names: dict[str, object] = {}
     for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     assert capsys.readouterr().out == "[3 7] federated, simulated in one process\n"
     (task,) = [text for text in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL) if "[[party]]" in text]
     (tmp_path / "task.toml").write_text(task)
-    plan = Task.read(tmp_path / "task.toml").plan
+    plan = JointTask.read(tmp_path / "task.toml").plan
     assert (plan.problem.n, plan.releases[0].times, plan.trust) == (36_000, 10, "mpyc")
 
 
 def test_the_examples_of_the_page_on_reports_show_what_they_say(tmp_path, monkeypatch):
     """No seed is set for the noise, as in the page."""
     monkeypatch.chdir(tmp_path)
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "reports.md").read_text(), flags=re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "reports.md").read_text(), flags=re.DOTALL):
         exec(code, {})  # noqa: S102
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page == (tmp_path / "again.html").read_text(encoding="utf-8")
@@ -137,7 +136,7 @@ def test_the_example_of_the_uncertainty_page_shows_what_it_says():
     """No seed is set for the noise, as in the page; in 60 runs no error was above 2.1 standard errors, none of which
     was above .08. Intervals at a level of .9999 hold both coefficients."""
     names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "uncertainty.md").read_text(), flags=re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "uncertainty.md").read_text(), flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     model, sure = names["model"], names["sure"]
     at = np.searchsorted(model.support_, [3, 7])
@@ -151,7 +150,7 @@ def test_the_example_of_the_uncertainty_page_shows_what_it_says():
 def test_the_example_of_the_page_on_people_shows_what_it_says(capsys):
     """No seed is set for the noise, as in the page; the largest error of a coefficient in 100 runs was below .06."""
     names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "people.md").read_text(), flags=re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "people.md").read_text(), flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     assert capsys.readouterr().out == "person [3, 7]\n"
     assert np.abs(names["model"].coef_[[3, 7]] - [2, -1]).max() < 0.2
@@ -162,7 +161,7 @@ def test_the_examples_of_the_dask_page_show_what_they_say():
     """No seed is set for the noise, as in the page; the largest error of a coefficient in 12 runs was .007."""
     pytest.importorskip("distributed")
     names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "dask.md").read_text(), flags=re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "dask.md").read_text(), flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     assert np.abs(names["model"].coef_[[3, 7]] - [2, -1]).max() < 0.2
     assert {"gene 3", "gene 7"} <= set(names["named"].feature_names_in_[names["named"].support_])
@@ -174,7 +173,7 @@ def test_the_examples_of_the_dask_page_show_what_they_say():
 def test_the_examples_of_the_dense_page_show_what_they_say():
     """No seed is set for the noise, as in the page; the least score of 20 runs was .787 (bands: .98)."""
     names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "dense.md").read_text(), flags=re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "dense.md").read_text(), flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     X, sick = names["X"], names["sick"]
     for name in ("model", "smooth", "fixed"):
@@ -187,7 +186,7 @@ def test_the_example_of_the_tuning_page_shows_what_it_says():
     """No seed is set for the noise, as in the page. Only a search that tries nothing but a bound of 256 (a chance of
     .0013) ends with a score below .6; in 40 runs the least was .78."""
     names: dict[str, object] = {}
-    page = (ROOT / "docs" / "tuning.md").read_text()
+    page = (DOCS / "tuning.md").read_text()
     for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     plan, search = names["plan"], names["search"]
@@ -203,7 +202,7 @@ def test_the_examples_of_the_torch_page_show_what_they_say(tmp_path, monkeypatch
     pytest.importorskip("opacus", reason="torch is not installed: pip install 'thresher[torch]'")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "torch.md").read_text(), flags=re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "torch.md").read_text(), flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     assert names["right"] > 0.8
     assert names["trainer"].certificate_.verify()
@@ -216,7 +215,7 @@ def test_the_examples_of_the_data_page_show_what_they_say(data_dir, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("THRESHER_DATA", str(data_dir))
     names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "data.md").read_text(), flags=re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "data.md").read_text(), flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     assert names["model"].score(names["a9a"].X_test, names["a9a"].y_test) > 0.8
     assert (len(names["private"].y), len(names["public"].y)) == (16_281, 16_280)
@@ -228,7 +227,7 @@ def test_the_examples_of_the_data_page_show_what_they_say(data_dir, tmp_path, mo
 def test_the_examples_of_the_planning_page_show_what_they_say(capsys):
     """The simulation has seeds of its own."""
     names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "planning.md").read_text(), flags=re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "planning.md").read_text(), flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     assert re.search(r"^pursuit: 0\.\d\d, one run 0\.\d\d to \d\.\d\d$", capsys.readouterr().out, flags=re.MULTILINE)
     assert names["opinion"].answer == "yes"
@@ -240,7 +239,7 @@ def test_the_commands_of_the_planning_page_run(tmp_path, monkeypatch):
     """With few draws of one algorithm."""
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "planning.md").read_text(), flags=re.DOTALL)
+    (block,) = re.findall(r"```sh\n(.*?)```", (DOCS / "planning.md").read_text(), flags=re.DOTALL)
     for line in block.strip().splitlines():
         program, *arguments = line.split()
         assert program == "thresher"
@@ -252,14 +251,14 @@ def test_the_commands_of_the_planning_page_run(tmp_path, monkeypatch):
 
 def test_the_data_page_lists_every_set():
     """Whether or not the sets are at hand."""
-    page = (ROOT / "docs" / "data.md").read_text()
+    page = (DOCS / "data.md").read_text()
     listed = re.findall(r"^\| (`.*?`) \|", page, flags=re.MULTILINE)
     assert sorted(re.findall(r"`(.*?)`", " ".join(listed))) == sorted(REAL_SETS)
 
 
 @pytest.mark.parametrize("page", ["schema", "tutorial"])
 def test_schemas_that_pages_show_can_be_read(page):
-    shown = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), flags=re.DOTALL)
+    shown = re.findall(r"```toml\n(.*?)```", (DOCS / f"{page}.md").read_text(), flags=re.DOTALL)
     (text,) = [block for block in shown if "[columns." in block]
     columns = tomllib.loads(text)["columns"]
     if page == "schema":
@@ -271,7 +270,7 @@ def test_schemas_that_pages_show_can_be_read(page):
 def test_the_third_party_example_at_least_parses_and_says_what_is_missing():
     """diffprivlib cannot be installed beside the scikit-learn the tests run with."""
     run = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "audit_diffprivlib.py")], capture_output=True, text=True, check=False
+        [sys.executable, str(EXAMPLES / "audit_diffprivlib.py")], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0 or "No module named 'diffprivlib'" in run.stderr
 
@@ -280,7 +279,7 @@ def test_the_examples_of_the_page_on_the_ledger_show_what_they_say(tmp_path, mon
     """No seed is set for the noise, as in the page; costs do not depend on it."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "ledger.md").read_text(), flags=re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "ledger.md").read_text(), flags=re.DOTALL):
         exec(code, names)  # noqa: S102
     ledger = names["ledger"]
     assert round(ledger.spent("patients").epsilon, 2) == 1.45

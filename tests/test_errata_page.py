@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from repository import DOCS, ROOT
 from thresher.algorithms import DPIGHT, FrankWolfe
 from thresher.audit.adversarial_rows import support_flip_rows
 from thresher.audit.catalogue import find_cases
@@ -21,8 +21,7 @@ from thresher.vaults.losses import SQUARED
 from thresher.vaults.problem import LinearProblem
 from thresher_papers.experiments.errata import ERRATA
 
-ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "errata.md").read_text()
+PAGE = (DOCS / "errata.md").read_text()
 SUMMARY, DETAILS = PAGE.split("## See for yourself")
 PROBLEM = LinearProblem(4000, 100, Bounds(feature=1.0, target=(-8.0, 8.0)), sparsity=10, loss=SQUARED)
 
@@ -167,6 +166,6 @@ def test_the_noise_of_the_code_of_dp_lssgd_would_do_if_rows_were_clipped():
 
 @pytest.mark.parametrize("name", ["dpsl-kt-printed", "dp-lssgd-printed", "frank-wolfe-printed"])
 def test_audited_numbers_are_those_of_the_audit_table(name):
-    table = (ROOT / "docs" / "auditing.md").read_text()
+    table = (DOCS / "auditing.md").read_text()
     (number,) = re.findall(rf"^\| {name} \|[^|]*\|[^|]*\| ([0-9.]+) \|", table, flags=re.MULTILINE)
     assert number in PAGE

@@ -18,7 +18,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 import thresher
-from provoking import (
+from planted_values import (
     BAD_PEOPLE,
     BAD_ROWS,
     BAD_TARGETS,
@@ -50,7 +50,7 @@ from thresher.cli.app import app
 from thresher.data.tables import without_counts
 from thresher.federated import FederatedDenseClassifier, FederatedSparseRegressor
 from thresher.federated.run import run_party
-from thresher.federated.task import Task
+from thresher.federated.task import JointTask
 from thresher.ledger import repeats
 from thresher.models.scaler import PrivateScaler
 
@@ -217,7 +217,7 @@ def test_one_file_logs_for_all():
         return "logging" in modules | {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
 
     assert {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if imports_logging(path)} == {
-        "privacy/logs.py", "cli/errors.py", "data/dask/clients.py", "federated/flower.py",
+        "privacy/logs.py", "cli/errors.py", "data/dask.py", "federated/flower.py",
     }  # fmt: skip
 
 
@@ -367,7 +367,7 @@ def test_no_bad_file_is_quoted_and_all_end_in_one_line(name, tmp_path, monkeypat
     assert line.startswith("thresher: ")
     assert not VALUES.search(ended.output)
     assert "0x" not in ended.output
-    said, _ = everything_said(lambda: thresher.data.tables.read_table(name, "y" if target else None))
+    said, _ = everything_said(lambda: thresher.data.reading.table.read_table(name, "y" if target else None))
     assert not VALUES.search(said)
 
 
@@ -389,7 +389,7 @@ def test_no_bad_file_of_a_party_is_quoted(name, tmp_path):
     """It is read before anybody sits down with the others."""
     FILES[name](tmp_path / name)
     (tmp_path / "task.toml").write_text(TASK)
-    task = Task.read(tmp_path / "task.toml")
+    task = JointTask.read(tmp_path / "task.toml")
     said, refused = everything_said(lambda: run_party(task, "p0", tmp_path / name, tmp_path / "run", seat=None))
     assert "ValueError" in refused
     assert not VALUES.search(said)
@@ -403,7 +403,7 @@ def test_the_command_line_shows_the_log_on_request(option, shown, tmp_path, monk
     (tmp_path / "table.csv").write_text("\n".join(GOOD))
     options = ["--target", "y", "--feature-bound", "1", "--target-bound", "4", "--sparsity", "2", "--json"]
     for _ in range(2):  # and not twice the second time
-        monkeypatch.setattr(repeats, "MEMORY", repeats.Memory())  # a command is a process of its own
+        monkeypatch.setattr(repeats, "MEMORY", repeats.FitMemory())  # a command is a process of its own
         ended = CliRunner().invoke(
             app,
             [*option, "fit", str(tmp_path / "table.csv"), *options, "--force", "--out", str(tmp_path / "model.json")],

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from schema.messy import write_messy
-from shown import ROOT, blocks, commands
+from messy_table import write_messy
+from page_examples import blocks, commands
+from repository import ROOT
 from thresher.cli.app import app
 
 SHORTER = {

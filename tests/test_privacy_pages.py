@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 
+from repository import DOCS
 from thresher.algorithms import REGISTRY
 from thresher.audit.catalogue import find_cases
 
-DOCS = Path(__file__).parent.parent / "docs"
 EXAMPLE = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", flags=re.DOTALL)
 
 

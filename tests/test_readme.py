@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from schema.messy import write_messy
-from shown import commands, follow, problem_of
+from messy_table import write_messy
+from page_examples import commands, follow, problem_of
+from repository import ROOT
 from thresher import Certificate
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+README = (ROOT / "README.md").read_text()
 
 
 def section(title):

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import re
 from contextlib import redirect_stdout
-from pathlib import Path
 
 import pytest
 from click import Group
 from typer.testing import CliRunner
 
 import thresher
+from repository import DOCS
 from thresher.cli.app import app, whole_program
 
-DOCS = Path(__file__).parent.parent / "docs"
 READING, COMMANDS = (DOCS / "reading.md").read_text(), (DOCS / "command_line.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", READING, flags=re.DOTALL)
 LINES = [line for block in re.findall(r"```bash\n(.*?)```", COMMANDS, flags=re.DOTALL) for line in block.splitlines()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from importlib import import_module, metadata
@@ -16,11 +17,16 @@ from typer.testing import CliRunner
 
 import thresher
 from thresher import Budget, LocalSparseRegressor, SparseRegressor
-from thresher.cli.app import COMMANDS, app, load_command, whole_program
+from thresher.algorithms import DENSE, REGISTRY
+from thresher.cli import options
+from thresher.cli.app import COMMANDS, ELSEWHERE, app, load_command, whole_program
+from thresher.cli.commands import plan, schema
 from thresher.cli.errors import call_or_complain
+from thresher.estimates import draft
 from thresher.federated import FederatedSparseRegressor
 from thresher.models.files import FRONT_DOORS
 from thresher.models.linear import KINDS
+from thresher.planning.forecast import DRAWS, NOT_PRIVATE, PRIVATE, SIGNAL
 
 SLOW = {"numpy", "scipy", "sklearn", "rich", "joblib", "matplotlib", "thresher_papers"}
 
@@ -96,13 +102,57 @@ def test_models_of_every_room_are_read_back_in_a_process_that_knows_none(tmp_pat
 # -- the program ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_and_version_import_nothing_slow(option):
-    code = f"import sys; sys.argv = ['thresher', {option!r}]\nfrom thresher.cli.app import main\n"
-    code += "try:\n    main()\nfinally:\n    print(*{name.split('.')[0] for name in sys.modules})"
-    ended = run(code)
+def lines_of_program(words, **environment):
+    """What the program prints, and last the packages it imported for that."""
+    code = f"import sys; sys.argv = {['thresher', *words]!r}\nfrom thresher.cli.app import main\n"
+    code += "try:\n    main()\nfinally:\n    print(); print(*{name.split('.')[0] for name in sys.modules})"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
     assert ended.returncode == 0, ended.stderr
-    assert not SLOW & set(ended.stdout.splitlines()[-1].split())
+    return ended.stdout.splitlines()
+
+
+def helps():
+    """The program's own --help, that of each command, and of each command that is in another."""
+    yield ["--help"]
+    for name in COMMANDS:
+        yield [name, "--help"]
+        yield from ([name, inner, "--help"] for inner in getattr(load_command(name), "commands", ()))
+
+
+@pytest.mark.parametrize("words", [["--version"], *helps()], ids=" ".join)
+def test_help_and_version_import_nothing_slow(words):
+    *said, loaded = lines_of_program(words)
+    own = {"thresher_papers"} if words[0] in ELSEWHERE else set()
+    assert any(said)
+    assert not SLOW & set(loaded.split()) - own
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("thresher pre", "predict"),
+        ("thresher fit --feat", "--feature-bound"),
+        ("thresher fit --algorithm two", "two-stage"),
+        ("thresher plan --algorithm auto,peel", "auto,peeling"),
+        ("thresher ledger gr", "grant"),
+        ("thresher ledger grant --unit p", "person"),
+        ("thresher schema d", "draft"),
+        ("thresher federate c", "certificates"),
+    ],
+)
+def test_a_shell_completes_words_without_anything_slow(typed, offered):
+    asked = {"_THRESHER_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    *said, loaded = lines_of_program([], **asked)
+    assert offered in said
+    assert not SLOW & set(loaded.split())
+
+
+def test_what_help_says_without_an_import_is_what_the_library_does():
+    assert (("auto", *REGISTRY), tuple(DENSE)) == (options.SPARSE, options.DENSE)
+    assert (plan.NOT_PRIVATE, plan.SIGNAL, plan.DRAWS, plan.PRIVATE) == (NOT_PRIVATE, SIGNAL, DRAWS, PRIVATE)
+    assert schema.LARGEST == draft.LARGEST
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parent
+from repository import TESTS
+
 CLOCKS = r"\b(monotonic|perf_counter|process_time|time\.time)(_ns)?\("
 ALLOWED = {
     "waiting.py",  # waits for minutes before it says that something hangs

@@ -124,7 +124,7 @@ STATIONS = (
     ("data", "check_structure", "shape and numbers are checked"),
     ("algorithms", "plan", "every release is planned, from public facts"),
     ("privacy", "cost", "the plan is priced"),
-    ("ledger", "reserved", "the ledger reserves the price, durably"),
+    ("ledger", "reservation_for", "the ledger reserves the price, durably"),
     ("vaults", "_clip", "a vault takes the rows and clips them, one by one"),
     ("algorithms", "run", "the algorithm asks"),
     ("vaults", "_record", "the meter records each answer; noise is added"),

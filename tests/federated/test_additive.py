@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresher.federated.additive import additive_shares
+from thresher.federated.spu import additive_shares
 
 EDGES = np.array([0, 1, -1, 2**62, -(2**62), 2**63 - 1, -(2**63)])
 

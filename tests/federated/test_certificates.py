@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from thresher.federated.seats import TLS, check_seats
+from thresher.federated.endpoints import TLS, check_endpoints
 
 x509 = pytest.importorskip("cryptography.x509")
 
@@ -73,7 +73,7 @@ AWAY = [("127.0.0.1", 7000), ("127.0.0.1", 7001), ("192.0.2.1", 7002)]
 
 
 def test_parties_on_this_machine_need_no_tls():
-    check_seats(2, HERE, None, None)
+    check_endpoints(2, HERE, None, None)
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_parties_on_this_machine_need_no_tls():
 )
 def test_seats_that_cannot_be(me, addresses, message):
     with pytest.raises(ValueError, match=message):
-        check_seats(me, addresses, None, None)
+        check_endpoints(me, addresses, None, None)
 
 
 @pytest.mark.parametrize("names", [None, NAMES[:2], ["north", "north", "west"]])
 def test_tls_needs_a_name_for_each(files, names):
-    check_seats(0, AWAY, files[0], NAMES)
+    check_endpoints(0, AWAY, files[0], NAMES)
     with pytest.raises(ValueError, match="names"):
-        check_seats(0, AWAY, files[0], names)
+        check_endpoints(0, AWAY, files[0], names)

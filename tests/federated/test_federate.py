@@ -15,15 +15,14 @@ from typer.testing import CliRunner
 pytest.importorskip("mpyc")
 pytest.importorskip("cryptography")
 
-from attended import NAMES, attend, write_data, write_task
+from federated.party_processes import NAMES, take_part, write_data, write_task
 from thresher import load_model
 from thresher.cli.app import app
+from thresher.federated.endpoints import free_ports
 from thresher.federated.journal import Journal
-from thresher.federated.parties import DataSets
 from thresher.federated.run import _rows
-from thresher.federated.seats import free_ports
-from thresher.federated.task import Task
-from thresher.federated.vault import GatheredVault, parties_of
+from thresher.federated.task import JointTask
+from thresher.federated.vault import DataSets, GatheredVault, parties_of
 from thresher.vaults.randomness import NoiseSource
 from waiting import MINUTES, eventually
 
@@ -31,11 +30,11 @@ ROWS = (300, 200, 250)
 COMMAND = [sys.executable, "-c", "from thresher.cli.app import main; main()", "federate"]
 
 forked = get_context("forkserver")  # loads thresher once, and starts a party in milliseconds
-forked.set_forkserver_preload(["attended"])
+forked.set_forkserver_preload(["federated.party_processes"])
 
 
 def start(task, data, folder, at, patience=MINUTES, transcript=None):
-    process = forked.Process(target=attend, args=(task, at, data[at], folder / NAMES[at], patience, transcript))
+    process = forked.Process(target=take_part, args=(task, at, data[at], folder / NAMES[at], patience, transcript))
     process.start()
     return process
 
@@ -55,7 +54,7 @@ def answers_of(folder):
     """What each party has heard so far."""
     heard = []
     for name in NAMES:
-        with Journal.held(folder / name) as journal:
+        with Journal.locked(folder / name) as journal:
             heard.append([tuple(answer.tolist()) for answer in journal.answers])
     return heard
 
@@ -87,7 +86,7 @@ def test_three_commands_over_tls_end_in_the_same_model(tmp_path):
     assert "at most 300 rows" in shown
     assert "row 1.0" in shown
     accepted = shown.split()[-1]
-    assert accepted == Task.read(task).hash
+    assert accepted == JointTask.read(task).hash
     made = [*COMMAND, "certificates", str(task), f"--folder={tmp_path / 'certificates'}"]
     subprocess.run(made, capture_output=True, check=True)
     ended = run_commands(tmp_path, task, data, [accepted] * 3)
@@ -107,7 +106,7 @@ def test_parties_with_different_plans_part_with_a_word(tmp_path):
     ports = free_ports(3)
     task = write_task(tmp_path, ports, ROWS, rounds=3)
     other = write_task(tmp_path / "other", ports, ROWS, rounds=3, epsilon=20.0)
-    accepts = [Task.read(path).hash for path in (task, other, task)]
+    accepts = [JointTask.read(path).hash for path in (task, other, task)]
     ended = run_commands(tmp_path, [task, other, task], data, accepts, tls=False)
     assert [status for _, status in ended] == [3, 3, 3]
     for at in (0, 2):
@@ -129,7 +128,7 @@ def test_parties_with_different_plans_part_with_a_word(tmp_path):
 def test_bad_arguments_end_in_one_line(tmp_path, changes, message):
     task = write_task(tmp_path, (9001, 9002, 9003), ROWS, rounds=3)
     (data, *_) = write_data(tmp_path, ROWS)
-    given = {"--me": "north", "--folder": str(tmp_path / "run"), "--accept": Task.read(task).hash, **changes}
+    given = {"--me": "north", "--folder": str(tmp_path / "run"), "--accept": JointTask.read(task).hash, **changes}
     options = [f"{name}={value}" for name, value in given.items() if value is not None]
     ended = CliRunner().invoke(app, ["federate", "run", str(task), str(data), *options])
     assert (ended.exit_code, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
@@ -141,7 +140,7 @@ def test_other_machines_need_tls(tmp_path):
     task = write_task(tmp_path, (9001, 9002, 9003), ROWS, rounds=3)
     task.write_text(task.read_text().replace("127.0.0.1:9003", "10.9.8.7:9003"))
     (data, *_) = write_data(tmp_path, ROWS)
-    options = ["--me=north", f"--folder={tmp_path / 'run'}", f"--accept={Task.read(task).hash}"]
+    options = ["--me=north", f"--folder={tmp_path / 'run'}", f"--accept={JointTask.read(task).hash}"]
     ended = CliRunner().invoke(app, ["federate", "run", str(task), str(data), *options])
     assert ended.exit_code == 2
     assert "--certificate" in ended.stderr
@@ -243,7 +242,7 @@ def test_one_partys_transcript_journal_and_words_hold_no_sum_without_noise(tmp_p
     transcript = tmp_path / "transcript"
     parties = [start(task, data, tmp_path, at, transcript=transcript if at == 1 else None) for at in range(3)]
     assert end(parties) == [0, 0, 0]
-    parts = first_parts(Task.read(task), data)
+    parts = first_parts(JointTask.read(task), data)
     total = np.sum(parts, axis=0)
     (answer, _), *_ = answers_of(tmp_path)
     seen = transcript.read_bytes()

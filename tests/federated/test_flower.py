@@ -14,7 +14,7 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from flower_machines import OneProcessGrid
 from secure_sums import EVERYBODY, IDENTITIES
-from thresher.federated.flower import FlowerAggregation, Member, client_app
+from thresher.federated.flower import FlowerAggregation, FlowerMember, client_app
 from thresher.federated.group import Group
 from thresher.federated.messages import Stage
 from thresher.federated.secagg import RoundAborted
@@ -36,7 +36,8 @@ def asking(numbers):
 def grid_of(group, answers, law=LAW):
     """A grid whose parties answer like this."""
     members = [
-        Member(group, EVERYBODY[: group.parties], n, IDENTITIES[n], law, answer) for n, answer in enumerate(answers)
+        FlowerMember(group, EVERYBODY[: group.parties], n, IDENTITIES[n], law, answer)
+        for n, answer in enumerate(answers)
     ]
     return OneProcessGrid([client_app(lambda context, own=own: own) for own in members])
 

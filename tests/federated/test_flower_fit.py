@@ -17,17 +17,15 @@ from flower_machines import OneProcessGrid
 from secure_sums import EVERYBODY, IDENTITIES
 from thresher import load_model
 from thresher.algorithms import DPGD, DPIGHT
-from thresher.federated import FederatedDenseRegressor, FederatedSparseClassifier, FederatedSparseRegressor, answering
-from thresher.federated.answering import answer
+from thresher.federated import FederatedDenseRegressor, FederatedSparseClassifier, FederatedSparseRegressor, rounds
 from thresher.federated.flower import FlowerAggregation
-from thresher.federated.flower_fit import fit_app, fitted, party_app
+from thresher.federated.flower_fit import fit_app, fit_study, party_app
 from thresher.federated.group import Group
 from thresher.federated.messages import Stage
-from thresher.federated.parties import Party
-from thresher.federated.questions import Question
+from thresher.federated.rounds import RoundQuestion, answer
 from thresher.federated.secagg import RoundAborted
-from thresher.federated.study import Study
-from thresher.federated.vault import JointVault
+from thresher.federated.study import FederatedStudy
+from thresher.federated.vault import JointVault, Party
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
 
@@ -54,7 +52,7 @@ def study_of(model=FederatedSparseRegressor, *, group=GROUP, **changes):
     if model is not FederatedDenseRegressor:
         settings |= {"sparsity": 2, "algorithm": DPIGHT(iterations=ROUNDS)}
     settings |= {"classes": ["up", "down"]} if model is FederatedSparseClassifier else {"target_bound": 4.0}
-    return Study(model(**{**settings, **changes}), group, EVERYBODY[:3], SIZES, COLUMNS)
+    return FederatedStudy(model(**{**settings, **changes}), group, EVERYBODY[:3], SIZES, COLUMNS)
 
 
 def grid_of(study, folder, load=table):
@@ -76,7 +74,7 @@ def question_of(study, /, **changes):
         facts |= {"theta": None, "ridge": plan.settings["ridge"]}
     rules = JointVault([], SIZES, plan, NoiseSource())
     facts["grid"] = rules.grid_step(study.release, facts["clip"], facts.get("ridge"))
-    return Question(**{**facts, **changes})
+    return RoundQuestion(**{**facts, **changes})
 
 
 def journal_in(folder):
@@ -213,9 +211,9 @@ def test_less_noise_than_the_plans_is_refused(tmp_path, caplog):
 
 def test_a_round_is_answered_once_whatever_restarts(tmp_path, caplog):
     study = study_of()
-    fitted(study, asking(study, grid_of(study, tmp_path)))
+    fit_study(study, asking(study, grid_of(study, tmp_path)))
     with pytest.raises(RoundAborted, match="stage MASK"):
-        fitted(study, asking(study, grid_of(study, tmp_path)))
+        fit_study(study, asking(study, grid_of(study, tmp_path)))
     assert "round=1 was answered before" in caplog.text
     assert begun_in(tmp_path / "0") == [1, 2, 3, 4]
 
@@ -252,12 +250,12 @@ def test_price_and_round_are_on_disk_before_a_row_is_clipped(tmp_path, monkeypat
             raise MemoryError
 
     study = study_of()
-    monkeypatch.setattr(answering, "Party", Crashing)
+    monkeypatch.setattr(rounds, "Party", Crashing)
     with pytest.raises(MemoryError):
         answer(study, 0, partial(table, 0), tmp_path, question_of(study).to_bytes())
     assert events.index("clipped") == len(events) - 1
     assert [entry["what"] for entry in events[-2]] == ["charge", "begun"]
-    monkeypatch.setattr(answering, "Party", Party)
+    monkeypatch.setattr(rounds, "Party", Party)
     with pytest.raises(ValueError, match="was answered before"):  # a crash does not give a round back
         answer(study, 0, partial(table, 0), tmp_path, question_of(study).to_bytes())
 
@@ -311,7 +309,7 @@ def test_a_party_that_leaves_a_round_is_survived_and_is_back_in_the_next(stage, 
     study = study_of()
     grid = grid_of(study, tmp_path)
     leave(grid, 2, {101: stage})
-    model = fitted(study, asking(study, grid))
+    model = fit_study(study, asking(study, grid))
     assert set(model.support_) == {1, 4}
     assert model.certificate_.verify()
     answered = stage > Stage.MASK
@@ -324,7 +322,7 @@ def test_a_round_that_loses_too_many_ends_the_run_and_stays_spent(tmp_path):
     grid = grid_of(study, tmp_path)
     leave(grid, 2, {100: Stage.CONFIRM, 101: Stage.UNMASK})
     with pytest.raises(RoundAborted, match="nothing was revealed"):
-        fitted(study, asking(study, grid))
+        fit_study(study, asking(study, grid))
     for number in range(3):
         assert journal_in(tmp_path / f"{number}")[0]["charge"]["plan"] == study.hash
         assert begun_in(tmp_path / f"{number}") == [1, 2]
@@ -337,5 +335,5 @@ def test_the_mean_without_a_party_is_still_divided_by_all_rows(tmp_path):
     for silent in ({}, {102: Stage.ADVERTISE}):
         grid = grid_of(study, tmp_path / f"{len(silent)}")
         grid.silent = silent
-        models.append(fitted(study, asking(study, grid)).coef_[[1, 4]])
+        models.append(fit_study(study, asking(study, grid)).coef_[[1, 4]])
     np.testing.assert_allclose(models[1] / models[0], (400 + 700) / 3000, rtol=0.05)

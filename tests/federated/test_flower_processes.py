@@ -17,8 +17,9 @@ import pytest
 pytest.importorskip("flwr")
 
 from flower_machines import ADDRESS, free_ports, listens, running
+from page_examples import blocks
+from repository import ROOT
 from secure_sums import EVERYBODY, IDENTITIES
-from shown import ROOT, blocks
 from thresher import load_model
 from thresher.federated.certificates import write_certificates
 from waiting import MINUTES, eventually

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from seated import addresses_of, gone, seated, together, windows
-from thresher.federated.aborted import Aborted
+from federated.local_parties import addresses_of, call_all, joined_parties, process_ends, words_in
+from thresher.federated.aggregation import Aborted
 from thresher.federated.mpyc import MPyCAggregation, MPyCParty
 from thresher.federated.mpyc_worker.frames import SHARE, Share
 from thresher.federated.mpyc_worker.mersenne import MODULUS
@@ -72,9 +72,9 @@ def test_the_noise_is_another_one_in_every_call_and_every_coordinate(aggregation
 def test_every_party_gets_the_same_sum_within_the_reach_of_the_noise(parties):
     edge = 2**52  # the largest numbers there may be, and sums that cancel
     parts = [np.array([edge, -edge, (-1) ** party * edge, party, 0]) for party in range(parties)]
-    with seated(parties=parties) as table:
-        shares = together(table, "prepare", parts, [SMALL] * parties)
-        sums = together(table, "open", shares)
+    with joined_parties(parties=parties) as table:
+        shares = call_all(table, "prepare", parts, [SMALL] * parties)
+        sums = call_all(table, "open", shares)
     assert all(np.array_equal(found, sums[0]) for found in sums)
     noise = sums[0] - sum(parts)
     assert np.all(noise >= -SMALL.offset)
@@ -96,7 +96,7 @@ def test_a_number_that_is_too_large_is_refused_and_not_told(aggregation):
 
 def test_messages_are_exchanged_in_the_order_of_parties(aggregation):
     messages = [b"", b"second" * 50_000, bytes(range(256))]
-    assert together(aggregation.parties, "exchange", messages) == [messages] * 3
+    assert call_all(aggregation.parties, "exchange", messages) == [messages] * 3
 
 
 def numbers_of(share):
@@ -107,7 +107,7 @@ def numbers_of(share):
 def test_a_share_is_uniform_whatever_is_shared(aggregation, value):
     """One party's numbers are, alone, independent and uniform below the modulus."""
     parts = [np.full(4000, value)] * 3
-    shares = together(aggregation.parties, "prepare", parts, [SMALL] * 3)
+    shares = call_all(aggregation.parties, "prepare", parts, [SMALL] * 3)
     for share in shares:
         numbers = numbers_of(share)
         assert stats.kstest(numbers / MODULUS, "uniform").pvalue > ALARM / 12
@@ -117,8 +117,8 @@ def test_a_share_is_uniform_whatever_is_shared(aggregation, value):
 
 
 def test_two_shares_of_five_tell_nothing_together():
-    with seated(parties=5) as table:
-        shares = together(table, "prepare", [np.zeros(4000, dtype=np.int64)] * 5, [SMALL] * 5)
+    with joined_parties(parties=5) as table:
+        shares = call_all(table, "prepare", [np.zeros(4000, dtype=np.int64)] * 5, [SMALL] * 5)
     first, second, third = (numbers_of(share).astype(object) for share in shares[:3])
     line, parabola = (2 * first - second) % MODULUS, (3 * first - 3 * second + third) % MODULUS
     assert stats.kstest(line.astype(float) / MODULUS, "uniform").pvalue > ALARM
@@ -127,19 +127,19 @@ def test_two_shares_of_five_tell_nothing_together():
 
 def test_shares_are_opened_again_in_another_session():
     parts = vectors(50)
-    with seated() as table:
-        shares = together(table, "prepare", parts, [LAW] * 3)
-        first = together(table, "open", shares)
-    assert all(gone(party._worker.pid) for party in table)
-    with seated() as table:
-        again = together(table, "open", shares)
-        once_more = together(table, "open", shares)
+    with joined_parties() as table:
+        shares = call_all(table, "prepare", parts, [LAW] * 3)
+        first = call_all(table, "open", shares)
+    assert all(process_ends(party._worker.pid) for party in table)
+    with joined_parties() as table:
+        again = call_all(table, "open", shares)
+        once_more = call_all(table, "open", shares)
     for found in (*first, *again, *once_more):
         np.testing.assert_array_equal(found, first[0])
 
 
 def test_a_share_that_does_not_fit_is_refused_and_the_session_goes_on(aggregation):
-    shares = together(aggregation.parties, "prepare", vectors(5), [SMALL] * 3)
+    shares = call_all(aggregation.parties, "prepare", vectors(5), [SMALL] * 3)
     zero, share = aggregation.parties[0], Share.unpack(shares[0])
     modulus = SHARE.pack(b"THS1", 101, 0, 3, 5, share.name) + shares[0][SHARE.size :]
     beyond = shares[0][:-8] + b"\xff" * 8
@@ -155,15 +155,15 @@ def test_a_share_that_does_not_fit_is_refused_and_the_session_goes_on(aggregatio
     ]:
         with pytest.raises(ValueError, match=message):
             zero.open(wrong)
-    sums = together(aggregation.parties, "open", shares)
+    sums = call_all(aggregation.parties, "open", shares)
     np.testing.assert_array_equal(sums[0], sums[2])
 
 
 def test_shares_of_two_sharings_are_not_mixed():
-    with seated() as table:
-        old, *_ = together(table, "prepare", vectors(5), [SMALL] * 3)
-        _, *new = together(table, "prepare", vectors(5), [SMALL] * 3)
-        outcomes = together(table, "open", [old, *new])
+    with joined_parties() as table:
+        old, *_ = call_all(table, "prepare", vectors(5), [SMALL] * 3)
+        _, *new = call_all(table, "prepare", vectors(5), [SMALL] * 3)
+        outcomes = call_all(table, "open", [old, *new])
     assert all(isinstance(outcome, Aborted) for outcome in outcomes)
     assert "another step" in " ".join(map(str, outcomes))
 
@@ -174,17 +174,17 @@ def test_shares_of_two_sharings_are_not_mixed():
 def test_a_transcript_holds_neither_the_sum_nor_anybodys_vector(tmp_path):
     """A chance hit among the words of eight bytes has probability below 1e-7."""
     parts, files = vectors(20), tuple(tmp_path / f"{me}" for me in range(3))
-    with seated(transcript=files) as table:
-        shares = together(table, "prepare", parts, [LAW] * 3)
-        together(table, "open", shares)
+    with joined_parties(transcript=files) as table:
+        shares = call_all(table, "prepare", parts, [LAW] * 3)
+        call_all(table, "open", shares)
         secret, sent = [file.read_bytes() for file in files], [party.bytes_sent for party in table]
-        together(table, "exchange", [parts[0].tobytes()] * 3)
+        call_all(table, "exchange", [parts[0].tobytes()] * 3)
     assert sum(map(len, secret)) == 2 * sum(sent)  # what one sends another receives
     for data, file, share in zip(secret, files, shares, strict=True):
         for numbers in (*parts, sum(parts), *(sum(parts) - part for part in parts)):
-            assert not windows(data) & {*words(numbers), *words(numbers % MODULUS)}
-        assert windows(data) >= set(words(numbers_of(share)))  # which was sent to be opened
-        assert windows(file.read_bytes()) >= set(words(parts[0]))  # which was exchanged in the open
+            assert not words_in(data) & {*words(numbers), *words(numbers % MODULUS)}
+        assert words_in(data) >= set(words(numbers_of(share)))  # which was sent to be opened
+        assert words_in(file.read_bytes()) >= set(words(parts[0]))  # which was exchanged in the open
 
 
 def words(numbers):

@@ -16,8 +16,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seated import FakeParty, addresses_of, connected, gone, knock, seated, together
-from thresher.federated.aborted import Aborted
+from federated.local_parties import (
+    FakeParty,
+    addresses_of,
+    call_all,
+    connect_as,
+    connected,
+    joined_parties,
+    process_ends,
+)
+from thresher.federated.aggregation import Aborted
 from thresher.federated.mpyc import MPyCParty
 from thresher.federated.mpyc_worker.links import MESSAGE
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
@@ -51,8 +59,8 @@ def stopped(pid):
 
 def test_when_a_worker_is_killed_while_coins_are_tossed_all_know_at_once(tmp_path):
     transcript = tmp_path / "transcript"
-    with seated(timeout=MINUTES, transcript=(None, transcript, None)) as table:
-        together(table, "exchange", [b""] * 3)
+    with joined_parties(timeout=MINUTES, transcript=(None, transcript, None)) as table:
+        call_all(table, "exchange", [b""] * 3)
 
         def kill():
             assert eventually(lambda: transcript.stat().st_size > 10 * LONG.nbytes)  # its vector is dealt out
@@ -60,24 +68,24 @@ def test_when_a_worker_is_killed_while_coins_are_tossed_all_know_at_once(tmp_pat
 
         killing = threading.Thread(target=kill)
         killing.start()
-        outcomes = together(table, "prepare", [LONG] * 3, [LAW] * 3)
+        outcomes = call_all(table, "prepare", [LONG] * 3, [LAW] * 3)
         killing.join()
         assert aborted(outcomes, "party 1", "party 0 was lost", "party 2 was lost")
         assert all("nothing was revealed" in str(outcome) for outcome in outcomes)
-        assert all(gone(party._worker.pid) for party in table)
+        assert all(process_ends(party._worker.pid) for party in table)
         with pytest.raises(Aborted, match="start a new one"):
             table[0].exchange(b"")
 
 
 def test_a_peer_that_died_between_two_calls_is_missed_at_once():
-    with seated(timeout=MINUTES) as table:
-        shares = together(table, "prepare", [SHORT] * 3, [LAW] * 3)
+    with joined_parties(timeout=MINUTES) as table:
+        shares = call_all(table, "prepare", [SHORT] * 3, [LAW] * 3)
         os.kill(table[1]._worker.pid, signal.SIGKILL)
-        outcomes = together(table, "open", shares)
+        outcomes = call_all(table, "open", shares)
         assert aborted(outcomes, "party 1", "party 0 was lost", "party 2 was lost")
         assert all("open the same share again" in str(outcome) for outcome in outcomes)
-    with seated(timeout=MINUTES) as table:
-        sums = together(table, "open", shares)
+    with joined_parties(timeout=MINUTES) as table:
+        sums = call_all(table, "open", shares)
         np.testing.assert_array_equal(sums[0], sums[1])
 
 
@@ -86,13 +94,13 @@ def test_when_a_worker_hangs_the_others_wait_no_longer_than_they_said(call):
     """Before, all goes well with the same patience."""
 
     def outcomes_with(patience):
-        with seated(timeout=patience) as table:
-            shares = together(table, "prepare", [SHORT] * 3, [LAW] * 3)
+        with joined_parties(timeout=patience) as table:
+            shares = call_all(table, "prepare", [SHORT] * 3, [LAW] * 3)
             if any(isinstance(share, Aborted) for share in shares):
                 return None
             stopped(table[2]._worker.pid)
-            outcomes = together(table, call, *{"prepare": ([SHORT] * 3, [LAW] * 3), "open": (shares,)}[call])
-            assert all(gone(party._worker.pid) for party in table)
+            outcomes = call_all(table, call, *{"prepare": ([SHORT] * 3, [LAW] * 3), "open": (shares,)}[call])
+            assert all(process_ends(party._worker.pid) for party in table)
             return outcomes
 
     outcomes = with_enough_patience(outcomes_with, bool)
@@ -102,8 +110,8 @@ def test_when_a_worker_hangs_the_others_wait_no_longer_than_they_said(call):
 
 def test_when_a_party_never_comes_the_others_say_who():
     def outcomes_with(patience):
-        with seated(0, 1, timeout=patience) as table:
-            return together(table, "exchange", [b""] * 2)
+        with joined_parties(0, 1, timeout=patience) as table:
+            return call_all(table, "exchange", [b""] * 2)
 
     def told(outcomes):
         return any("party 2 did not" in str(outcome) for outcome in outcomes)
@@ -125,12 +133,12 @@ class Leaving:
 
 
 def test_whoever_closes_after_the_last_call_leaves_the_others_their_result():
-    with seated(timeout=MINUTES) as table:
-        shares = together(table, "prepare", [LONG[:500]] * 3, [DitheredBinomial(4, 1)] * 3)
+    with joined_parties(timeout=MINUTES) as table:
+        shares = call_all(table, "prepare", [LONG[:500]] * 3, [DitheredBinomial(4, 1)] * 3)
         worker = table[2]._worker.pid
         stopped(worker)  # slow to read
         threading.Timer(0.8, os.kill, (worker, signal.SIGCONT)).start()
-        sums = together([*map(Leaving, table)], "open", shares)
+        sums = call_all([*map(Leaving, table)], "open", shares)
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_array_equal(sums[0], sums[2])
 
@@ -148,15 +156,15 @@ def test_a_worker_does_not_outlive_its_parent():
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    assert gone(worker)
+    assert process_ends(worker)
 
 
 def test_parties_that_disagree_stop():
-    with seated(timeout=MINUTES) as table:
-        outcomes = together(table, "prepare", [SHORT, SHORT, LONG], [LAW] * 3)
+    with joined_parties(timeout=MINUTES) as table:
+        outcomes = call_all(table, "prepare", [SHORT, SHORT, LONG], [LAW] * 3)
         assert aborted(outcomes, "another step", "was lost")
-    with seated(timeout=MINUTES) as table:
-        outcomes = together(table, "prepare", [SHORT] * 3, [LAW, DitheredBinomial(4, 1), LAW])
+    with joined_parties(timeout=MINUTES) as table:
+        outcomes = call_all(table, "prepare", [SHORT] * 3, [LAW, DitheredBinomial(4, 1), LAW])
         assert aborted(outcomes, "another step", "was lost")
 
 
@@ -166,11 +174,11 @@ def test_parties_that_disagree_stop():
 def with_fake(call, *arguments, play):
     """Parties 1 and 2 make a call while ``play`` moves the hands of party 0."""
     addresses = addresses_of(3)
-    with seated(1, 2, addresses=addresses, timeout=MINUTES) as table:
+    with joined_parties(1, 2, addresses=addresses, timeout=MINUTES) as table:
         fake = FakeParty(addresses)
         player = threading.Thread(target=play, args=(fake,))
         player.start()
-        outcomes = together(table, call, *arguments)
+        outcomes = call_all(table, call, *arguments)
         player.join()
         fake.close()
     return outcomes
@@ -239,9 +247,9 @@ def test_the_engine_has_no_pickle_left():
     code = "\n".join(
         [
             "import asyncio",
-            "from thresher.federated.mpyc_worker.table import Table, engine",
+            "from thresher.federated.mpyc_worker.runtime import SharingRuntime, engine",
             "async def main():",
-            "    Table(0, 3, 16, None)",
+            "    SharingRuntime(0, 3, 16, None)",
             "    for name in ('loads', 'dumps'):",
             "        try:",
             "            getattr(engine.pickle, name)",
@@ -259,9 +267,9 @@ def test_the_engine_has_no_pickle_left():
 )
 def test_nobody_joins_twice_or_as_somebody_who_does_not_connect(claims, message):
     addresses = addresses_of(3)
-    with seated(2, addresses=addresses, timeout=MINUTES) as table:
-        joined = [knock(addresses, 2, claim) for claim in claims]
-        outcomes = together(table, "exchange", [b""])
+    with joined_parties(2, addresses=addresses, timeout=MINUTES) as table:
+        joined = [connect_as(addresses, 2, claim) for claim in claims]
+        outcomes = call_all(table, "exchange", [b""])
         assert aborted(outcomes, message)
     for connection in joined:
         connection.close()
@@ -269,7 +277,7 @@ def test_nobody_joins_twice_or_as_somebody_who_does_not_connect(claims, message)
 
 def test_only_the_address_that_was_given_is_listened_at():
     addresses = addresses_of(3)
-    with seated(2, addresses=addresses):
+    with joined_parties(2, addresses=addresses):
         connected(addresses[2]).close()  # it listens
         for other in ("127.0.0.2", socket.gethostbyname(socket.gethostname())):
             if other != "127.0.0.1":
@@ -308,9 +316,9 @@ def test_a_peer_that_sends_more_than_the_run_needs_ends_it(message, times):
 
 
 def test_the_longest_message_is_heard_and_a_longer_one_is_refused_before_it_is_sent():
-    with seated(timeout=MINUTES, longest=1000) as table:
-        assert together(table, "exchange", [bytes(1000)] * 3) == [[bytes(1000)] * 3] * 3
-        assert together(table, "exchange", [bytes(1000)] * 3) == [[bytes(1000)] * 3] * 3
+    with joined_parties(timeout=MINUTES, longest=1000) as table:
+        assert call_all(table, "exchange", [bytes(1000)] * 3) == [[bytes(1000)] * 3] * 3
+        assert call_all(table, "exchange", [bytes(1000)] * 3) == [[bytes(1000)] * 3] * 3
         with pytest.raises(ValueError, match="message has 1001 bytes, longest=1000"):
             table[0].exchange(bytes(1001))
 
@@ -318,9 +326,9 @@ def test_the_longest_message_is_heard_and_a_longer_one_is_refused_before_it_is_s
 @pytest.mark.parametrize("parties", [3, 4])
 def test_a_run_needs_no_more_than_it_expects(parties):
     """Also of parties that are ahead of others, and with many coins."""
-    with seated(parties=parties, timeout=MINUTES, longest=20) as table:
+    with joined_parties(parties=parties, timeout=MINUTES, longest=20) as table:
         for _ in range(3):
-            shares = together(table, "prepare", [LONG[:300]] * parties, [LAW] * parties)
-            together(table, "exchange", [bytes(20)] * parties)
-            sums = together(table, "open", shares)
+            shares = call_all(table, "prepare", [LONG[:300]] * parties, [LAW] * parties)
+            call_all(table, "exchange", [bytes(20)] * parties)
+            sums = call_all(table, "open", shares)
             np.testing.assert_array_equal(sums[0], sums[-1])

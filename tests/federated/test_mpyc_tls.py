@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seated import addresses_of, connected, seated, together
-from thresher.federated.aborted import Aborted
+from federated.local_parties import addresses_of, call_all, connected, joined_parties
+from thresher.federated.aggregation import Aborted
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
 pytest.importorskip("mpyc")
@@ -34,16 +34,16 @@ def outcomes_with(tls, names=NAMES, words="is not that of party"):
     """What parties get from an exchange, or from several ones until somebody says the words before patience ends."""
 
     def outcomes(patience):
-        with seated(tls=tls, names=names, timeout=patience) as table:
-            return together(table, "exchange", [b"0", b"1", b"2"])
+        with joined_parties(tls=tls, names=names, timeout=patience) as table:
+            return call_all(table, "exchange", [b"0", b"1", b"2"])
 
     return with_enough_patience(outcomes, lambda found: words in " ".join(map(str, found)))
 
 
 def test_a_sum_over_tls(files):
-    with seated(tls=files, names=NAMES) as table:
-        shares = together(table, "prepare", [PART] * 3, [LAW] * 3)
-        sums = together(table, "open", shares)
+    with joined_parties(tls=files, names=NAMES) as table:
+        shares = call_all(table, "prepare", [PART] * 3, [LAW] * 3)
+        sums = call_all(table, "open", shares)
     np.testing.assert_array_equal(sums[0], sums[2])
     assert np.all(np.abs(sums[0] - 3 * PART) <= LAW.weights.sum())
 
@@ -71,20 +71,20 @@ def test_names_in_another_order_are_refused(files):
 def test_without_a_certificate_nobody_joins(files):
     addresses = addresses_of(3)
     with (
-        seated(0, addresses=addresses, timeout=10.0) as plain,
-        seated(1, 2, addresses=addresses, tls=files, names=NAMES, timeout=10.0) as table,
+        joined_parties(0, addresses=addresses, timeout=10.0) as plain,
+        joined_parties(1, 2, addresses=addresses, tls=files, names=NAMES, timeout=10.0) as table,
     ):
-        outcomes = together([*plain, *table], "exchange", [b""] * 3)
+        outcomes = call_all([*plain, *table], "exchange", [b""] * 3)
     assert all(isinstance(outcome, Aborted) for outcome in outcomes)
 
 
 def test_strangers_at_the_door_disturb_nobody(files):
     addresses = addresses_of(3)
-    with seated(1, 2, addresses=addresses, tls=files, names=NAMES) as table:
+    with joined_parties(1, 2, addresses=addresses, tls=files, names=NAMES) as table:
         for junk in (b"", b"GET / HTTP/1.0\r\n\r\n", bytes(1000)):
             connection = connected(addresses[2])
             connection.sendall(junk)
             connection.close()
-        with seated(0, addresses=addresses, tls=files, names=NAMES) as zero:
-            outcomes = together([*zero, *table], "exchange", [b"0", b"1", b"2"])
+        with joined_parties(0, addresses=addresses, tls=files, names=NAMES) as zero:
+            outcomes = call_all([*zero, *table], "exchange", [b"0", b"1", b"2"])
     assert outcomes == [[b"0", b"1", b"2"]] * 3

@@ -15,9 +15,10 @@ import pytest
 pytest.importorskip("mpyc", reason="mpc is missing: pip install 'thresher[mpc]'")
 pytest.importorskip("cryptography")
 
-from shown import ROOT, blocks, commands
+from page_examples import blocks, commands
+from repository import ROOT
 from thresher import load_model
-from thresher.federated.seats import free_ports
+from thresher.federated.endpoints import free_ports
 
 NAMES = ("north", "south", "west")
 PROGRAM = [sys.executable, "-c", "from thresher.cli.app import main; main()"]

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
 from thresher.federated.processes import Processes
 from waiting import MINUTES
 

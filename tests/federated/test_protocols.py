@@ -10,11 +10,9 @@ from thresher.algorithms import ObjectivePerturbation, OutputPerturbation, Rajku
 from thresher.algorithms.objective_perturbation import default_ridge
 from thresher.federated import FederatedDenseClassifier, FederatedDenseRegressor
 from thresher.federated.aggregation import ReferenceAggregation
-from thresher.federated.baselines import PathakVault, PrintedVault
-from thresher.federated.parties import DataSets
-from thresher.federated.plans import for_the_smallest, joint
-from thresher.federated.protocols import DENSE, protocol_of
-from thresher.federated.vault import GatheredVault, SeparateVault, parties_of
+from thresher.federated.plans import with_joint_noise, with_noise_for_the_smallest
+from thresher.federated.protocols import DENSE, PathakVault, PrintedVault, protocol_of
+from thresher.federated.vault import DataSets, GatheredVault, SeparateVault, parties_of
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget, PrivacyWarning
 from thresher.privacy.releases import GaussianGradient, PrintedGradient
@@ -54,12 +52,12 @@ def vault_of(kind, sets, plan, seed=0):
 
 
 def pathak_plan(problem, ridge=0.1):
-    return joint(OutputPerturbation(ridge=ridge, clip=1.0).plan(problem, Budget(1.0, 1e-6)), "reference")
+    return with_joint_noise(OutputPerturbation(ridge=ridge, clip=1.0).plan(problem, Budget(1.0, 1e-6)), "reference")
 
 
 def objective_plan(problem, sizes, ridge=0.1):
     algorithm = ObjectivePerturbation(ridge=ridge, clip=1.0)
-    return for_the_smallest(algorithm.plan(problem, Budget(1.0, 1e-6)), algorithm, sizes)
+    return with_noise_for_the_smallest(algorithm.plan(problem, Budget(1.0, 1e-6)), algorithm, sizes)
 
 
 # -- fits -------------------------------------------------------------------------------------------------------
@@ -140,7 +138,7 @@ def test_pathaks_gradients_are_those_of_any_joint_vault():
     problem = problem_of()
     budget = Budget(1.0, 1e-6)
     plan = pathak_plan(problem)
-    plan = joint(replace(plan, releases=(GaussianGradient.calibrated(budget, 1),)), "reference")
+    plan = with_joint_noise(replace(plan, releases=(GaussianGradient.calibrated(budget, 1),)), "reference")
     vault = vault_of(PathakVault, data_sets(), plan)
     vault.gradient(problem.origin(), plan.releases[0], 1.0)
     assert vault.answers[0].sensitivity == pytest.approx(2 / sum(SIZES), rel=1e-9)
@@ -185,7 +183,7 @@ def test_parties_refuse_a_plan_that_was_made_for_more_rows_than_they_have():
 def test_other_plans_do_not_depend_on_the_sizes():
     algorithm = OutputPerturbation(ridge=0.1)
     plan = algorithm.plan(problem_of(), Budget(1.0, 1e-6))
-    assert for_the_smallest(plan, algorithm, (1, 220)) is plan
+    assert with_noise_for_the_smallest(plan, algorithm, (1, 220)) is plan
 
 
 # -- noise as stated ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from thresher.federated import FederatedSparseClassifier
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
 from thresher.federated.group import Group
 from thresher.federated.journal import Journal
 from thresher.federated.session import Session
@@ -73,7 +73,7 @@ def status(name: str, answers: Sequence[str] = ()) -> bytes:
 
 
 def meet(folder: Path, said: Sequence[Sequence[bytes]], then: Callable[[Session], object]) -> None:
-    with Journal.held(folder) as journal:
+    with Journal.locked(folder) as journal:
         session = Session(Table(said), 0, ["a", "b", "c"], "h", journal, 4)  # type: ignore[arg-type]
         session.meet()
         then(session)
@@ -87,7 +87,7 @@ def test_an_answer_of_another_size_is_not_kept(tmp_path: Path, answer: bytes) ->
     law = DitheredBinomial()
     with pytest.raises(Aborted):
         meet(tmp_path, said, lambda session: session.noisy_sum(list, law))
-    with Journal.held(tmp_path) as journal:
+    with Journal.locked(tmp_path) as journal:
         assert not journal.answers
 
 
@@ -97,6 +97,6 @@ def test_deep_nonsense_is_nonsense(tmp_path: Path) -> None:
 
 
 def test_shares_are_for_their_owner_only(tmp_path: Path) -> None:
-    with Journal.held(tmp_path / "run") as journal:
+    with Journal.locked(tmp_path / "run") as journal:
         journal.prepare(1, "attempt", b"share")
     assert stat.S_IMODE((tmp_path / "run" / "share.bin").stat().st_mode) == 0o600

@@ -22,18 +22,18 @@ class Killed(BaseException):
 
 def run(folder, rounds=3):
     """A run of some rounds, to its end."""
-    with Journal.held(folder) as journal:
-        journal.charged(CHARGE)
+    with Journal.locked(folder) as journal:
+        journal.enter_charge(CHARGE)
         for number in range(rounds):
             journal.prepare(number + 1, "a", b"share")
-            journal.opening()
-            journal.heard(np.array([number, -number]))
-        journal.part()
+            journal.announce_opening()
+            journal.enter_answer(np.array([number, -number]))
+        journal.leave()
     return folder / "journal.jsonl"
 
 
 def read(folder):
-    with Journal.held(folder) as journal:
+    with Journal.locked(folder) as journal:
         return journal
 
 
@@ -112,9 +112,9 @@ def test_the_key_is_for_its_owner_only_and_of_each_folder_its_own(tmp_path):
 
 
 def begun(folder):
-    with Journal.held(folder) as journal:
-        journal.charged(CHARGE)
-        journal.begin(1)
+    with Journal.locked(folder) as journal:
+        journal.enter_charge(CHARGE)
+        journal.begin_round(1)
     return folder / "journal.jsonl"
 
 
@@ -124,10 +124,10 @@ def die_while_beginning(folder, monkeypatch):
     def dying(self):
         raise Killed
 
-    with monkeypatch.context() as patch, Journal.held(folder) as journal:
-        patch.setattr(Seals, "written", dying)
+    with monkeypatch.context() as patch, Journal.locked(folder) as journal:
+        patch.setattr(Seals, "record_head", dying)
         with pytest.raises(Killed):
-            journal.begin(2)
+            journal.begin_round(2)
 
 
 def test_a_line_that_was_written_counts_though_the_party_died_right_after(tmp_path, monkeypatch):
@@ -135,8 +135,8 @@ def test_a_line_that_was_written_counts_though_the_party_died_right_after(tmp_pa
     die_while_beginning(tmp_path, monkeypatch)
     assert read(tmp_path).begun == 2
     assert read(tmp_path).begun == 2
-    with pytest.raises(ValueError, match="round=2 was answered before"), Journal.held(tmp_path) as journal:
-        journal.begin(2)
+    with pytest.raises(ValueError, match="round=2 was answered before"), Journal.locked(tmp_path) as journal:
+        journal.begin_round(2)
 
 
 def test_a_line_that_was_cut_off_wherever_it_was_is_dropped_and_the_run_goes_on(tmp_path, monkeypatch):
@@ -149,16 +149,16 @@ def test_a_line_that_was_cut_off_wherever_it_was_is_dropped_and_the_run_goes_on(
     for number, cut in enumerate(cuts):
         folder = shutil.copytree(tmp_path / "whole", tmp_path / f"{number}")
         (folder / "journal.jsonl").write_bytes(cut)
-        with Journal.held(folder) as journal:
+        with Journal.locked(folder) as journal:
             assert (journal.charge, journal.begun) == (CHARGE, 1)
-            journal.begin(2)
+            journal.begin_round(2)
         assert read(folder).begun == 2
 
 
 def test_a_party_that_died_before_its_first_line_starts_anew(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fdopen", lambda *_: (_ for _ in ()).throw(Killed()))
-    with pytest.raises(Killed), Journal.held(tmp_path) as journal:
-        journal.charged(CHARGE)
+    with pytest.raises(Killed), Journal.locked(tmp_path) as journal:
+        journal.enter_charge(CHARGE)
     monkeypatch.undo()
     begun(tmp_path)
     assert read(tmp_path).begun == 1

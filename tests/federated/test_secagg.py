@@ -12,10 +12,10 @@ from scipy import stats
 pytest.importorskip("cryptography")
 
 from secure_sums import EVERYBODY, IDENTITIES, Study
-from thresher.federated import masks, secret_shares
+from thresher.federated import crypto, secret_shares
 from thresher.federated.group import Group
 from thresher.federated.messages import HEADER, SERVER, BadMessage, Message, Stage, decode, encode
-from thresher.federated.secagg import MaskingParty, MaskingServer, Memory, RoundAborted
+from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory, RoundAborted
 
 FALSE_ALARM = 1e-6  # of each statistical test, which draws fresh bits in every run
 
@@ -75,11 +75,11 @@ def test_a_party_may_be_another_process_in_every_stage():
     for stage in Stage:
         study.play(stage)
         study.parties = [
-            MaskingParty(study.group, study.everybody, number, IDENTITIES[number], Memory(**asdict(party.memory)))
+            MaskingParty(study.group, study.everybody, number, IDENTITIES[number], PartyMemory(**asdict(party.memory)))
             for number, party in enumerate(study.parties)
         ]
     np.testing.assert_array_equal(study.server.total(), sum(study.vectors))
-    assert all(party.memory == Memory(1, Stage.UNMASK) for party in study.parties)  # no secret is kept
+    assert all(party.memory == PartyMemory(1, Stage.UNMASK) for party in study.parties)  # no secret is kept
 
 
 # -- what the server sees -------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def shares_opened_by(study, holders, about):
         party = study.parties[holder]
         envelope = decode(party.memory.envelopes, Stage.MASK, 1).contents[about]
         advertised = decode(party.memory.advertised, Stage.SHARE, 1).contents[about]
-        opened = masks.unseal(party._envelope_key(advertised, about, holder), envelope)
+        opened = crypto.unseal(party._envelope_key(advertised, about, holder), envelope)
         found[holder] = opened[secret_shares.SHARE_SIZE :]
     return found
 
@@ -167,7 +167,7 @@ def test_parties_that_were_told_different_survivors_do_not_unmask():
             before = asdict(party.memory)
             with pytest.raises(BadMessage, match=reason):
                 party.unmask(question(Stage.UNMASK, shown))
-            party.memory = Memory(**before)
+            party.memory = PartyMemory(**before)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_lists_of_survivors_that_cannot_be_are_refused(names, reason):
 
 def advertised_by(study, number, round_number=1):
     """Another advertisement of a party, as of an earlier run: its keys are signed, and older."""
-    party = MaskingParty(study.group, study.everybody, number, IDENTITIES[number], Memory(round_number))
+    party = MaskingParty(study.group, study.everybody, number, IDENTITIES[number], PartyMemory(round_number))
     return decode(party.advertise(), Stage.ADVERTISE, round_number).contents[number]
 
 
@@ -201,7 +201,7 @@ def test_keys_that_their_party_did_not_sign_for_this_round_are_refused(forged):
     study = Study(3).play_until(Stage.SHARE)
     contents = dict(decode(study.questions[0], Stage.SHARE, 1).contents)
     contents[2] = {
-        "keys": masks.public_key(masks.fresh_secret()) + contents[2][32:],
+        "keys": crypto.public_key(crypto.fresh_secret()) + contents[2][32:],
         "signature": contents[2][:-1] + bytes([contents[2][-1] ^ 1]),
         "round": advertised_by(study, 2, round_number=2),
         "another's": contents[1],
@@ -347,7 +347,7 @@ def test_only_vectors_of_whole_numbers_are_summed(vector):
 def test_a_party_must_have_its_own_number():
     for number in (1, 3, -1):
         with pytest.raises(ValueError, match="not the number of this identity"):
-            MaskingParty(Group(3), EVERYBODY[:3], number, IDENTITIES[0], Memory(1))
+            MaskingParty(Group(3), EVERYBODY[:3], number, IDENTITIES[0], PartyMemory(1))
 
 
 @pytest.mark.parametrize("everybody", [EVERYBODY[:2], EVERYBODY[:2] * 2, [*EVERYBODY[:2], EVERYBODY[0]]])

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from thresher import load_model
-from thresher.federated.aborted import Aborted, Ended
-from thresher.federated.aggregation import dithered_binomial
+from thresher.federated.aggregation import Aborted, Ended, dithered_binomial
 from thresher.federated.journal import Journal
 from thresher.federated.run import run_party
 from thresher.federated.session import Session
-from thresher.federated.task import Task
+from thresher.federated.task import JointTask
 from thresher.vaults.randomness import NoiseSource
 from waiting import MINUTES
 
@@ -120,7 +119,7 @@ class ThreadSeat:
 def task(tmp_path):
     path = tmp_path / "task.toml"
     path.write_text(TASK)
-    return Task.read(path)
+    return JointTask.read(path)
 
 
 @pytest.fixture
@@ -160,7 +159,7 @@ def attend(task, data, folder, table, dies=None, seed=0, tasks=None):
 
 
 def journal_of(folder, name):
-    with Journal.held(folder / name) as journal:
+    with Journal.locked(folder / name) as journal:
         return journal
 
 
@@ -284,7 +283,7 @@ def test_no_share_and_no_part_stays_on_disk(task, data, tmp_path):
 def test_a_party_with_another_plan_is_named_at_every_party(task, data, tmp_path):
     other = tmp_path / "other.toml"
     other.write_text(TASK.replace("epsilon = 2.0", "epsilon = 20.0"))
-    ends = attend(task, data, tmp_path, Table(), tasks={1: Task.read(other)})
+    ends = attend(task, data, tmp_path, Table(), tasks={1: JointTask.read(other)})
     for at in (0, 2):
         assert "party 'south' has another plan" in str(ends[at])
     assert "has another plan" in str(ends[1])
@@ -322,7 +321,7 @@ def test_an_answer_that_its_owner_changed_is_noticed(task, data, tmp_path):
     entries = [{name: value for name, value in json.loads(line).items() if name != "seal"} for line in lines]
     next(entry for entry in entries if entry["what"] == "answer")["answer"][0] += 1
     shutil.rmtree(tmp_path / "south")
-    with Journal.held(tmp_path / "south") as journal:
+    with Journal.locked(tmp_path / "south") as journal:
         for entry in entries:
             journal._write(entry)
     ends = attend(task, data, tmp_path, Table(), seed=1)
@@ -356,8 +355,8 @@ def test_parties_that_heard_different_answers_do_not_part_in_peace(tmp_path):
         def exchange(self, message):
             return [message, b"done " + b"0" * 64, message]
 
-    with Journal.held(tmp_path) as journal:
-        journal.heard(np.arange(4))
+    with Journal.locked(tmp_path) as journal:
+        journal.enter_answer(np.arange(4))
         with pytest.raises(Ended, match="party 'south' heard other answers"):
             Session(Liars(), 0, NAMES, "plan", journal, 4).part()
         assert not journal.parted
@@ -376,7 +375,7 @@ def test_a_complete_party_waits_for_nobody_but_offers_its_help(task, data, tmp_p
 
 
 def test_a_second_process_of_the_same_party_is_refused(task, data, tmp_path):
-    with Journal.held(tmp_path / "north"), pytest.raises(ValueError, match="in use by another process"):
+    with Journal.locked(tmp_path / "north"), pytest.raises(ValueError, match="in use by another process"):
         run_party(task, "north", data[0], tmp_path / "north", lambda: None)
 
 
@@ -385,26 +384,26 @@ def test_a_folder_of_another_plan_is_refused(task, data, tmp_path):
     other = tmp_path / "other.toml"
     other.write_text(TASK.replace("epsilon = 2.0", "epsilon = 1.0"))
     with pytest.raises(ValueError, match="is of another plan"):
-        run_party(Task.read(other), "north", data[0], tmp_path / "north", lambda: None)
+        run_party(JointTask.read(other), "north", data[0], tmp_path / "north", lambda: None)
 
 
 def test_an_entry_cut_off_by_a_crash_is_dropped(tmp_path):
-    with Journal.held(tmp_path) as journal:
-        journal.charged({"plan": "p"})
+    with Journal.locked(tmp_path) as journal:
+        journal.enter_charge({"plan": "p"})
         journal.prepare(1, "a", b"share")
     path = tmp_path / "journal.jsonl"
     path.write_bytes(path.read_bytes() + b'{"what": "open')
-    with Journal.held(tmp_path) as journal:
+    with Journal.locked(tmp_path) as journal:
         assert (journal.charge, journal.prepared.round, journal.prepared.opening) == ({"plan": "p"}, 1, False)
-        assert journal.share() == b"share"
-        journal.opening()
-    with Journal.held(tmp_path) as journal:
+        assert journal.kept_share() == b"share"
+        journal.announce_opening()
+    with Journal.locked(tmp_path) as journal:
         assert journal.prepared.opening
 
 
 def test_a_damaged_journal_is_refused(tmp_path):
     (tmp_path / "journal.jsonl").write_text('{"what": "answer", "round": 7, "answer": [1]}\n')
-    with pytest.raises(ValueError, match="is damaged"), Journal.held(tmp_path):
+    with pytest.raises(ValueError, match="is damaged"), Journal.locked(tmp_path):
         pass
 
 

@@ -19,9 +19,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
+from thresher.federated.endpoints import free_ports
 from thresher.federated.processes import Processes
-from thresher.federated.seats import free_ports
 from thresher.federated.spu import QUESTION, SENT, WORKER, SPUAggregation
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 from waiting import MINUTES, eventually

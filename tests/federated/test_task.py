@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from thresher.federated.task import Task
+from thresher.federated.task import JointTask
 
 TASK = """
 task = "regression"
@@ -31,7 +31,7 @@ rows = 500
 def read(tmp_path, text=TASK):
     path = tmp_path / "task.toml"
     path.write_text(text)
-    return Task.read(path)
+    return JointTask.read(path)
 
 
 def test_the_plan_is_for_the_rows_of_all_parties(tmp_path):
@@ -41,7 +41,7 @@ def test_the_plan_is_for_the_rows_of_all_parties(tmp_path):
     assert task.plan.releases[0].noise == "dithered binomial"
     assert task.plan.epsilon <= 1.0
     assert "3 parties, which hold at most 1000, 500, 500 rows: these bounds are public" in task.plan.notes
-    assert task.seat_of("b") == 1
+    assert task.position_of("b") == 1
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_two_parties_are_too_few(tmp_path):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"TASK=.*absent\.toml.* cannot be read"):
-        Task.read(tmp_path / "absent.toml")
+        JointTask.read(tmp_path / "absent.toml")
 
 
 def test_a_name_that_is_no_party_is_refused(tmp_path):
     with pytest.raises(ValueError, match="--me='z' is none of the task's parties: a, b, c"):
-        read(tmp_path).seat_of("z")
+        read(tmp_path).position_of("z")

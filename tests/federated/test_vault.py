@@ -10,9 +10,8 @@ import pytest
 from scipy import sparse, stats
 
 from thresher.federated.aggregation import LARGEST_UNIT, ReferenceAggregation
-from thresher.federated.parties import DataSets, whole_steps
-from thresher.federated.plans import joint
-from thresher.federated.vault import GatheredVault, SeparateVault, parties_of
+from thresher.federated.plans import with_joint_noise
+from thresher.federated.vault import DataSets, GatheredVault, SeparateVault, parties_of, whole_steps
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
 from thresher.privacy.plan import Plan
@@ -232,7 +231,7 @@ def test_clips_that_bound_nothing_are_refused(rows, clip):
 
 def test_a_joint_plan_keeps_everything_but_the_noise():
     plan = Plan("dp-ight", problem_of(), Budget(1.0, 1e-6), (GaussianGradient.calibrated(Budget(1.0, 1e-6), 5),))
-    shared = joint(plan, "mpyc")
+    shared = with_joint_noise(plan, "mpyc")
     assert isinstance(shared.releases[0], BinomialGradient)
     assert (shared.releases[0].times, shared.releases[0].touched, shared.trust) == (5, D + 1, "mpyc")
     assert shared.settings == {**plan.settings, "coordinates": D + 1}
@@ -243,7 +242,7 @@ def test_a_joint_plan_keeps_everything_but_the_noise():
 def test_what_is_not_linear_is_refused():
     plan = Plan("peeling", problem_of(), Budget(9.0, 1e-6), (GumbelSelection(1, 2.0, 3),))
     with pytest.raises(ValueError, match="algorithm='peeling' asks for a selection, which parties cannot answer"):
-        joint(plan, "reference")
+        with_joint_noise(plan, "reference")
 
 
 # -- separate noise -----------------------------------------------------------------------------------------------

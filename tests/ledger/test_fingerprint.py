@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from thresher.ledger.chain import Key
-from thresher.ledger.fingerprint import KEPT, alike, sketch_of
+from thresher.ledger.fingerprint import KEPT, are_alike, sketch_of
 
 KEY = Key(bytes(range(32)))
 
@@ -55,7 +55,7 @@ def test_a_part_is_recognised(share):
     for seed in range(10):
         X = table(seed)
         part = X[np.random.default_rng(seed).permutation(1000)[: int(1000 * share)]]
-        assert alike(sketch_of(X, KEY), sketch_of(part, KEY))
+        assert are_alike(sketch_of(X, KEY), sketch_of(part, KEY))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.35])
@@ -63,23 +63,23 @@ def test_a_small_overlap_is_none(share):
     for seed in range(10):
         X, other = table(seed), table(seed + 1000)
         mixed = np.vstack([X[: int(1000 * share)], other[int(1000 * share) :]])
-        assert not alike(sketch_of(X, KEY), sketch_of(mixed, KEY))
+        assert not are_alike(sketch_of(X, KEY), sketch_of(mixed, KEY))
 
 
 def test_answers_to_three_questions_are_not_mistaken_for_one_another():
     """Two surveys have the same 216 possible rows, but not as often."""
     one, other = (np.random.default_rng(seed).integers(0, 6, (50_000, 3)).astype(float) for seed in (0, 1))
-    assert not alike(sketch_of(one, KEY), sketch_of(other, KEY))
-    assert alike(sketch_of(one, KEY), sketch_of(one[::-1], KEY))
+    assert not are_alike(sketch_of(one, KEY), sketch_of(other, KEY))
+    assert are_alike(sketch_of(one, KEY), sketch_of(one[::-1], KEY))
 
 
 def test_a_few_rows_in_common_tell_nothing():
     """Nobody can find out by a refusal whether a single row is among those of another account."""
     X = table(0)
     known = sketch_of(X, KEY)
-    assert not any(alike(known, sketch_of(X[at : at + 1], KEY)) for at in range(1000))
-    assert not alike(sketch_of(X[:15], KEY), sketch_of(X[:15], KEY))
-    assert alike(sketch_of(X[:16], KEY), sketch_of(X[:16], KEY))
+    assert not any(are_alike(known, sketch_of(X[at : at + 1], KEY)) for at in range(1000))
+    assert not are_alike(sketch_of(X[:15], KEY), sketch_of(X[:15], KEY))
+    assert are_alike(sketch_of(X[:16], KEY), sketch_of(X[:16], KEY))
 
 
 def test_a_sketch_says_nothing_without_the_key():
@@ -98,7 +98,7 @@ def test_rows_on_dask_workers_are_the_same_rows():
     distributed = pytest.importorskip("distributed")
     from dask import array
 
-    from thresher.data.dask.collections import Collection
+    from thresher.data.dask import Collection
 
     X = np.round(table(4), 1)
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:

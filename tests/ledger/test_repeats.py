@@ -119,7 +119,7 @@ def test_a_grid_search_does_not_pass_for_one_fit():
 
 @pytest.mark.parametrize("part", [2, 5, 10])
 def test_a_part_of_a_table_is_recognised(part):
-    memory, plan = repeats.Memory(), regressor().plan(N, D)
+    memory, plan = repeats.FitMemory(), regressor().plan(N, D)
     memory.add(X, plan)
     assert len(memory.add(X[::part].copy(), plan)[0]) == 2
 
@@ -195,7 +195,7 @@ def test_other_people_whose_rows_happen_to_be_equal_are_not_warned_about(draw, n
     of ten have one below 1/2000."""
     alarms, plan = 0, regressor().plan(N, D)
     for seed in range(10):
-        memory, rng = repeats.Memory(), np.random.default_rng([seed, n, d])
+        memory, rng = repeats.FitMemory(), np.random.default_rng([seed, n, d])
         memory.add(draw(n, d, rng), plan)
         alarms += len(memory.add(draw(n, d, rng), plan)[0]) > 1
     assert alarms < 4
@@ -205,7 +205,7 @@ def test_other_people_whose_rows_happen_to_be_equal_are_not_warned_about(draw, n
     ("draw", "n", "d"), [(coins, 1000, 3), (coins, 1000, 7), (coins, 5000, 12), (patients, 1000, 3)]
 )
 def test_the_same_table_of_few_different_rows_is_recognised(draw, n, d):
-    memory, plan, table = repeats.Memory(), regressor().plan(N, D), draw(n, d, np.random.default_rng(3))
+    memory, plan, table = repeats.FitMemory(), regressor().plan(N, D), draw(n, d, np.random.default_rng(3))
     memory.add(table, plan)
     assert len(memory.add(table[::-1].copy(), plan)[0]) == 2
 
@@ -253,11 +253,11 @@ def test_a_fit_that_no_ledger_counts_beside_those_that_one_does_is_told_of(tmp_p
 def test_the_memory_never_leaves_its_process():
     for leave in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="never leaves"):
-            leave(repeats.Memory())
+            leave(repeats.FitMemory())
 
 
 def test_names_of_rows_mean_nothing_without_the_key_and_models_carry_none():
-    one, other = (repeats.Memory()._sketch(X).counts for _ in range(2))
+    one, other = (repeats.FitMemory()._sketch(X).counts for _ in range(2))
     assert len(one) == len(other) == 256
     assert not one.keys() & other.keys()
     _, fits = many(regressor(), regressor())
@@ -267,14 +267,14 @@ def test_names_of_rows_mean_nothing_without_the_key_and_models_carry_none():
 
 def test_only_the_latest_fits_are_kept(monkeypatch):
     monkeypatch.setattr(repeats, "MOST_FITS", 3)
-    memory = repeats.Memory()
+    memory = repeats.FitMemory()
     plan = regressor().plan(N, D)
     counted = [len(memory.add(X, plan)[0]) for _ in range(6)]
     assert counted == [1, 2, 3, 4, 4, 4]
 
 
 def test_threads_count_every_fit_and_one_of_them_is_told():
-    memory, plan = repeats.Memory(), regressor().plan(N, D)
+    memory, plan = repeats.FitMemory(), regressor().plan(N, D)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: memory.add(X, plan), range(40)))
     assert sorted(len(fits) for fits, _ in found) == list(range(1, 41))

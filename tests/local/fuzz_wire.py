@@ -18,7 +18,7 @@ import atheris
 
 with atheris.instrument_imports(include=["thresher.local", "thresher.vaults.randomisers", "thresher.privacy.releases"]):
     from surveys import ESTIMATORS, client_of, could_be_sent, server_of
-    from thresher.local import BadReport, Question, Task, decode, encode
+    from thresher.local import BadReport, SurveyQuestion, SurveyTask, decode, encode
 
 SERVERS = [server_of(name) for name in ESTIMATORS]
 REPORTS = [
@@ -48,14 +48,14 @@ def fuzz_json(survey: int, mode: int, data: bytes) -> None:
         valid = SERVERS[survey].task.to_json()
         at = (data[0] if data else 0) * len(valid) // 256
         text = valid[:at] + text[1:] + valid[at + (len(text) - 1) * (mode == 4) :]
-    for kind in (Task, Question):
+    for kind in (SurveyTask, SurveyQuestion):
         try:
             found = kind.from_json(text)
         except ValueError:
             continue
         if kind.from_json(found.to_json()) != found:
             raise AssertionError(text)
-        if isinstance(found, Task):
+        if isinstance(found, SurveyTask):
             cost, _ = found.release.cost().epsilon(found.delta)
             if not math.isclose(cost, found.epsilon, rel_tol=1e-8):
                 raise AssertionError(text)

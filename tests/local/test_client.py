@@ -16,7 +16,8 @@ import pytest
 from surveys import ESTIMATORS, FEATURES, LABELS, client_of, server_of
 from thresher import BudgetExceeded, LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LabelLDPIHT
-from thresher.local import Client, Question, Server, Task, decode
+from thresher.local import Client, Server, SurveyQuestion, SurveyTask, decode
+from thresher.local.estimators import features_are_public
 from thresher.local.wire import format_of
 from thresher.vaults.randomisers import Signs
 from thresher.vaults.randomness import NoiseSource
@@ -39,7 +40,7 @@ def test_a_person_reports_once(name):
     task, question = first(name)
     client = client_of(task, name, 0)
     assert decode(client.answer(question), task)
-    for again in (question, Question(task.fingerprint, task.rounds)):
+    for again in (question, SurveyQuestion(task.fingerprint, task.rounds)):
         with pytest.raises(BudgetExceeded, match="nobody reports twice"):
             client.answer(again)
 
@@ -170,15 +171,15 @@ def test_of_processes_that_race_for_a_marker_exactly_one_wins(tmp_path):
 
 
 def bad_questions(task):
-    good = Question(task.fingerprint, 1)
-    yield "task", Question("0" * 64, 1)
-    yield "round", Question(task.fingerprint, task.rounds + 1)
+    good = SurveyQuestion(task.fingerprint, 1)
+    yield "task", SurveyQuestion("0" * 64, 1)
+    yield "round", SurveyQuestion(task.fingerprint, task.rounds + 1)
     if task.trust == "labels":
-        yield "at", Question(task.fingerprint, 1, (0,), (1.0,))
+        yield "at", SurveyQuestion(task.fingerprint, 1, (0,), (1.0,))
         return
-    yield "at", Question(task.fingerprint, 1, (task.problem.dimension,), (1.0,))
+    yield "at", SurveyQuestion(task.fingerprint, 1, (task.problem.dimension,), (1.0,))
     for value in (math.nan, math.inf):  # nobody can make such a question; should one come anyway ...
-        broken = Question(task.fingerprint, 1, (0,), (1.0,))
+        broken = SurveyQuestion(task.fingerprint, 1, (0,), (1.0,))
         object.__setattr__(broken, "values", (value,))
         yield "values", broken
     object.__setattr__(good, "round", 0)
@@ -198,10 +199,10 @@ def test_a_refused_question_leaves_the_person_able_to_answer(name, tmp_path):
 
 def test_json_is_read_before_it_is_used():
     task, question = first("row bound")
-    with pytest.raises(TypeError, match=r"Task\.from_json"):
+    with pytest.raises(TypeError, match=r"SurveyTask\.from_json"):
         Client(task.to_json(), np.zeros(FEATURES), 1.0)
     client = client_of(task, "row bound", 0)
-    with pytest.raises(TypeError, match=r"Question\.from_json"):
+    with pytest.raises(TypeError, match=r"SurveyQuestion\.from_json"):
         client.answer(question.to_json())
     assert decode(client.answer(question), task)
 
@@ -293,7 +294,7 @@ def test_two_opposite_records_are_told_apart_by_epsilon_and_no_more(name):
     """The sign of the report that left the device. Its log-odds differ by exactly epsilon = 1 for two answers; for
     numbers by less. Their sd is 0.05: 0.25 off has a chance of 1e-6, and half of epsilon would be noticed."""
     estimator, noise = WORST[name], NoiseSource(5)
-    public = estimator._features_are_public
+    public = features_are_public(estimator.algorithm)
     server = Server(estimator, X=np.ones((PEOPLE, 1))) if public else Server(estimator, PEOPLE, 1)
     task, question = server.task, server.question()
     ups = []
@@ -331,7 +332,7 @@ def test_what_a_person_reports_is_their_clipped_gradient(randomiser, x, y):
     theta = np.array([0.25, 0.0, 2.0])
     residual = np.clip(row @ theta - (min(y, 14.0) - 12.0), -1.5, 1.5)
     reach = math.sqrt(2 + 2 / 64) if randomiser == "priv-unit" else np.array([1.0, 1.0, column])
-    mean, error = mean_report(task, Question(task.fingerprint, 2, (0, 2), (0.25, 2.0)), x, y)
+    mean, error = mean_report(task, SurveyQuestion(task.fingerprint, 2, (0, 2), (0.25, 2.0)), x, y)
     assert np.abs((mean - residual * row / reach / 1.5) / error).max() < 5
 
 
@@ -357,9 +358,9 @@ def test_a_client_draws_its_own_noise():
 def test_a_task_from_json_is_all_a_client_needs():
     for name in ESTIMATORS:
         task, question = first(name)
-        again = Task.from_json(task.to_json())
+        again = SurveyTask.from_json(task.to_json())
         one, two = (
-            client_of(given, name, 3, _noise=NoiseSource(8)).answer(Question.from_json(question.to_json()))
+            client_of(given, name, 3, _noise=NoiseSource(8)).answer(SurveyQuestion.from_json(question.to_json()))
             for given in (task, again)
         )
         assert one == two

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from surveys import ESTIMATORS, FEATURES, LABELS, PEOPLE, client_of, held, records, server_of
 from thresher import LocalSparseClassifier, LocalSparseRegressor, SparseRegressor, load_model
 from thresher.algorithms import LDPIHT, LabelLDPIHT
-from thresher.local import Client, Question, Report, Server, decode, encode
+from thresher.local import Client, Report, Server, SurveyQuestion, decode, encode
 from thresher.local.server import _Replay
 from thresher.local.wire import REASONS, format_of
 from thresher.vaults import LabelVault, LocalVault
@@ -239,7 +239,7 @@ def test_bad_reports_are_counted_by_reason_and_change_nothing(name):
     server, other = server_of(name), server_of(name)
     question = server.question()
     good = client_of(server.task, name, 0).answer(question)
-    later = client_of(server.task, name, 1).answer(Question(server.task.fingerprint, server.task.rounds))
+    later = client_of(server.task, name, 1).answer(SurveyQuestion(server.task.fingerprint, server.task.rounds))
     assert server.receive(good)
     hostile = {
         "replayed": good,
@@ -275,7 +275,7 @@ def test_reports_after_the_end_do_not_count():
     server = held(server_of("row bound"), "row bound")
     before = server.model().coef_
     client = client_of(server.task, "row bound", 0)
-    assert not server.receive(client.answer(Question(server.task.fingerprint, server.task.rounds)))
+    assert not server.receive(client.answer(SurveyQuestion(server.task.fingerprint, server.task.rounds)))
     assert server.rejected == Counter(["round"])
     np.testing.assert_array_equal(server.model().coef_, before)
 

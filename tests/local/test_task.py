@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from surveys import ESTIMATORS, FEATURES, LABELS, client_of, server_of
 from thresher import LocalSparseClassifier, LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LabelLDPIHT
-from thresher.local import Client, Question, Server, Task, decode
+from thresher.local import Client, Server, SurveyQuestion, SurveyTask, decode
 
 TASKS = {name: server_of(name).task for name in ESTIMATORS}
 kinds = pytest.mark.parametrize("name", ESTIMATORS)
@@ -31,11 +31,11 @@ def altered(name, **changes):
 @kinds
 def test_a_task_comes_back_from_its_json(name):
     task = TASKS[name]
-    again = Task.from_json(task.to_json())
+    again = SurveyTask.from_json(task.to_json())
     assert again == task
     assert again.fingerprint == task.fingerprint
     assert (again.problem, again.release) == (task.problem, task.release)
-    assert Task.from_json(json.dumps(json.loads(task.to_json()), indent=4)) == task  # white space says nothing
+    assert SurveyTask.from_json(json.dumps(json.loads(task.to_json()), indent=4)) == task  # white space says nothing
 
 
 def test_fingerprints_tell_tasks_apart():
@@ -45,7 +45,7 @@ def test_fingerprints_tell_tasks_apart():
         changed = {field: value}
         if field == "intercept":
             changed["release"] = {**TASKS["row bound"].release.to_dict(), "dimension": FEATURES}
-        assert Task.from_json(altered("row bound", **changed)).fingerprint != TASKS["row bound"].fingerprint
+        assert SurveyTask.from_json(altered("row bound", **changed)).fingerprint != TASKS["row bound"].fingerprint
 
 
 @kinds
@@ -94,7 +94,7 @@ def test_a_field_that_is_wrong_is_refused_by_name(field, value):
     """The release of "duchi-l2" has times 3, epsilon 2 and dimension 6."""
     related = {"features": "release|feature_bound|sparsity", "intercept": "release", "loss": "classes|outputs"}
     with pytest.raises(ValueError, match=f"{field}|{related.get(field, field)}") as refused:
-        Task.from_json(altered("duchi-l2", **{field: value}))
+        SurveyTask.from_json(altered("duchi-l2", **{field: value}))
     assert len(str(refused.value)) < 400
 
 
@@ -103,7 +103,7 @@ def test_a_field_that_is_missing_is_refused_by_name(field):
     fields = json.loads(TASKS["duchi-l2"].to_json())
     del fields[field]
     with pytest.raises(ValueError, match=field):
-        Task.from_json(json.dumps(fields))
+        SurveyTask.from_json(json.dumps(fields))
 
 
 RELEASES = {
@@ -128,7 +128,7 @@ RELEASE_CASES = [(name, changes) for name, several in RELEASES.items() for chang
 def test_a_release_that_is_wrong_is_refused(name, changes):
     release = {**TASKS[name].release.to_dict(), **changes}
     with pytest.raises(ValueError, match=r"release|epsilon|rounds"):
-        Task.from_json(altered(name, release=release))
+        SurveyTask.from_json(altered(name, release=release))
 
 
 @pytest.mark.parametrize("name", ["duchi-l2", "two classes", "laplace labels", "three class labels"])
@@ -139,25 +139,25 @@ def test_a_release_of_another_question_is_refused(name):
             release = {**other.release.to_dict(), "times": TASKS[name].rounds}
             if "dimension" not in release or other.trust != TASKS[name].trust:
                 with pytest.raises(ValueError, match="release"):
-                    Task.from_json(altered(name, release=release))
+                    SurveyTask.from_json(altered(name, release=release))
 
 
 @pytest.mark.parametrize("name", ["two classes", "two class labels", "three class labels"])
 def test_classes_have_no_range(name):
     with pytest.raises(ValueError, match="target_bound="):
-        Task.from_json(altered(name, target_bound=[-1000.0, 1000.0]))
+        SurveyTask.from_json(altered(name, target_bound=[-1000.0, 1000.0]))
 
 
 def test_gaussian_noise_is_not_sold_as_pure():
     """Its price at delta = 0 is infinite; no finite epsilon is near that."""
     with pytest.raises(ValueError, match="the release costs inf"):
-        Task.from_json(altered("gaussian labels", delta=0.0))
+        SurveyTask.from_json(altered("gaussian labels", delta=0.0))
 
 
 def test_a_release_too_weak_for_its_stated_epsilon_is_refused_even_if_both_agree_on_absurdity():
     release = {**TASKS["duchi-l2"].release.to_dict(), "epsilon": 40.0}
     with pytest.raises(ValueError, match="epsilon"):
-        Task.from_json(altered("duchi-l2", release=release, epsilon=40.0))
+        SurveyTask.from_json(altered("duchi-l2", release=release, epsilon=40.0))
 
 
 def test_a_report_that_says_nothing_is_refused():
@@ -167,14 +167,14 @@ def test_a_report_that_says_nothing_is_refused():
     fields = json.loads(server.task.to_json())
     fields["release"]["agreeing"] = 2000
     with pytest.raises(ValueError, match="release would magnify"):
-        Task.from_json(json.dumps(fields))
+        SurveyTask.from_json(json.dumps(fields))
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", "NaN", "[" * 100_000, '{"format": Infinity}', "1" * 5000, None, b"{}"]
 )
 def test_text_that_is_no_task_is_refused(text):
-    for kind in (Task, Question):
+    for kind in (SurveyTask, SurveyQuestion):
         with pytest.raises(ValueError, match=r"."):
             kind.from_json(text)
 
@@ -182,14 +182,14 @@ def test_text_that_is_no_task_is_refused(text):
 def test_not_a_number_and_repeated_fields_are_refused():
     text = TASKS["duchi-l2"].to_json()
     with pytest.raises(ValueError, match="delta=nan"):
-        Task.from_json(text.replace('"delta":0.0', '"delta":NaN'))
+        SurveyTask.from_json(text.replace('"delta":0.0', '"delta":NaN'))
     with pytest.raises(ValueError, match="twice"):
-        Task.from_json(text.replace('"delta":0.0', '"delta":0.0,"delta":0.0'))
+        SurveyTask.from_json(text.replace('"delta":0.0', '"delta":0.0,"delta":0.0'))
 
 
 def test_text_that_is_too_long_is_refused_unread():
     with pytest.raises(ValueError, match="characters"):
-        Task.from_json(TASKS["duchi-l2"].to_json() + " " * 2**25)
+        SurveyTask.from_json(TASKS["duchi-l2"].to_json() + " " * 2**25)
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_a_classifier_without_classes_is_refused():
 
 def test_a_question_comes_back_from_its_json():
     theta = np.array([0.0, 1e-300, 0.0, -1 / 3, 0.0, 1e300])
-    question = Question.about(TASKS["row bound"], 2, theta)
-    again = Question.from_json(question.to_json())
+    question = SurveyQuestion.about(TASKS["row bound"], 2, theta)
+    again = SurveyQuestion.from_json(question.to_json())
     assert again == question
     np.testing.assert_array_equal(again.theta(6), theta)
 
@@ -246,9 +246,9 @@ def test_a_question_comes_back_from_its_json():
     ],
 )  # fmt: skip
 def test_a_question_with_a_wrong_field_is_refused_by_name(field, value):
-    question = Question(TASKS["row bound"].fingerprint, 1, (1, 3), (0.5, -0.5))
+    question = SurveyQuestion(TASKS["row bound"].fingerprint, 1, (1, 3), (0.5, -0.5))
     with pytest.raises(ValueError, match=field):
-        Question.from_json(json.dumps({**json.loads(question.to_json()), field: value}))
+        SurveyQuestion.from_json(json.dumps({**json.loads(question.to_json()), field: value}))
 
 
 # -- hostile servers ----------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def usable(task):
     x = None if task.trust == "labels" else np.full(task.features, 1e300)
     y = 1e300 if task.classes is None else task.classes[-1]
     client = Client(task, x, y, row=0 if task.trust == "labels" else None)
-    return decode(client.answer(Question(task.fingerprint, task.rounds)), task)
+    return decode(client.answer(SurveyQuestion(task.fingerprint, task.rounds)), task)
 
 
 @st.composite
@@ -289,11 +289,11 @@ def tampered(draw):
 @given(text=tampered())
 def test_a_tampered_task_is_refused_or_consistent(text):
     try:
-        task = Task.from_json(text)
+        task = SurveyTask.from_json(text)
     except ValueError:
         return
     assert task.release.cost().epsilon(task.delta)[0] == pytest.approx(task.epsilon, rel=1e-8)
-    assert Task.from_json(task.to_json()) == task
+    assert SurveyTask.from_json(task.to_json()) == task
     if task.features < 100:
         usable(task)
 
@@ -301,7 +301,7 @@ def test_a_tampered_task_is_refused_or_consistent(text):
 @settings(max_examples=80, deadline=None)
 @given(text=st.one_of(st.text(max_size=60), values.map(json.dumps)))
 def test_other_text_is_refused(text):
-    for kind in (Task, Question):
+    for kind in (SurveyTask, SurveyQuestion):
         with pytest.raises(ValueError, match=r"."):
             kind.from_json(text)
 
@@ -317,9 +317,9 @@ def test_a_tampered_question_is_refused_or_answered(number, at, given_):
     )
     client = client_of(task, "priv-unit", 0)
     try:
-        data = client.answer(Question.from_json(text))
+        data = client.answer(SurveyQuestion.from_json(text))
     except ValueError:
-        data = client.answer(Question(task.fingerprint, 1))  # nothing was spent
+        data = client.answer(SurveyQuestion(task.fingerprint, 1))  # nothing was spent
     assert decode(data, task).units.shape == (FEATURES + 1,)
 
 
@@ -333,7 +333,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False).filter(bool)
 def test_any_record_answers_any_theta_within_the_domain(name, x, y, theta):
     task = TASKS[name]
     y = y if task.classes is None else task.classes[y > 0]
-    question = Question(task.fingerprint, 1, tuple(range(5)), tuple(theta))
+    question = SurveyQuestion(task.fingerprint, 1, tuple(range(5)), tuple(theta))
     report = decode(Client(task, x, y).answer(question), task)
     assert report.units.shape == (task.problem.dimension,)
 

@@ -17,8 +17,8 @@ from thresher import Budget, Certificate
 from thresher.algorithms import DPSGD, DPSRM, DPLSAdam
 from thresher.privacy.plan import Answer
 from thresher.torch import ModuleVault, PrivateTrainer
-from thresher.torch.checkpoint import Checkpoint, Standing, facts_of
-from thresher.torch.gradients import flat, trainable
+from thresher.torch.checkpoint import Checkpoint, TrainingState, facts_of
+from thresher.torch.gradients import flattened, trainable_parameters
 
 cross_entropy = torch.nn.functional.cross_entropy
 ROUNDS = 30
@@ -91,13 +91,18 @@ def test_a_finished_training_is_not_asked_again(tmp_path, monkeypatch):
     given = stop_after(monkeypatch, 0)
     second = make_trainer(tmp_path / "run.npz").fit(X, y)
     assert given == []
-    np.testing.assert_array_equal(flat(trainable(first.module)), flat(trainable(second.module)))
+    np.testing.assert_array_equal(
+        flattened(trainable_parameters(first.module)), flattened(trainable_parameters(second.module))
+    )
     assert first.certificate_ == second.certificate_
 
 
 def test_without_a_stop_a_checkpoint_changes_nothing(tmp_path):
     X, y = some_examples(100)
-    thetas = [flat(trainable(make_trainer(path, seed=3).fit(X, y).module)) for path in (None, tmp_path / "run.npz")]
+    thetas = [
+        flattened(trainable_parameters(make_trainer(path, seed=3).fit(X, y).module))
+        for path in (None, tmp_path / "run.npz")
+    ]
     np.testing.assert_array_equal(*thetas)
 
 
@@ -156,7 +161,7 @@ def test_what_is_written_is_read(tmp_path):
     checkpoint = Checkpoint(tmp_path / "run.npz", facts_of(plan, {"input": [5]}))
     assert checkpoint.read(plan) is None
     answers = tuple(Answer(plan.releases[at], 0.1, 0.2, 0.3 + at) for at in (0, 1, 1, 1))
-    standing = Standing({"t": 4, "theta": np.arange(3.0), "reach": 0.5}, answers, charged=8)
+    standing = TrainingState({"t": 4, "theta": np.arange(3.0), "reach": 0.5}, answers, charged=8)
     checkpoint.write(standing, plan)
     found = checkpoint.read(plan)
     assert (found.answers, found.charged, found.lost) == (answers, 8, 4)

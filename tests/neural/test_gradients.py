@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from networks import CLASSES, clipped, gradient_alone, perceptron, some_examples, torch
-from thresher.torch.gradients import ByFunctions, ByLayers, clipped_sum, flat, set_flat, trainable
+from thresher.torch.gradients import ByFunctions, ByLayers, clipped_sum, flattened, set_parameters, trainable_parameters
 
 nn, cross_entropy = torch.nn, torch.nn.functional.cross_entropy
 
@@ -92,7 +92,7 @@ def test_each_example_has_the_gradient_it_has_by_itself(name, way):
         return
     alone = [gradient_alone(module, cross_entropy, *pair) for pair in zip(X, y, strict=True)]
     together = WAYS[way](module, cross_entropy)(X, y)
-    found = np.stack([flat([part[at] for part in together]) for at in range(len(X))])
+    found = np.stack([flattened([part[at] for part in together]) for at in range(len(X))])
     np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-6)
 
 
@@ -126,13 +126,13 @@ def test_a_gradient_without_a_finite_norm_counts_as_zero(wild):
 @pytest.mark.parametrize("name", ["twice", "side"])
 def test_nothing_of_a_module_is_kept_or_changed(name):
     module, X, y = case(name)
-    before = flat(list(module.parameters()))
+    before = flattened(list(module.parameters()))
     way = ByLayers(module, cross_entropy)
     first, second = way(X, y), way(X, y)
     for gradients in (first, second):
         clipped_sum(gradients, 0.1)
-    np.testing.assert_array_equal(*(flat([part[0] for part in gradients]) for gradients in (first, second)))
-    np.testing.assert_array_equal(before, flat(list(module.parameters())))
+    np.testing.assert_array_equal(*(flattened([part[0] for part in gradients]) for gradients in (first, second)))
+    np.testing.assert_array_equal(before, flattened(list(module.parameters())))
     assert not any(layer._forward_hooks for layer in module.modules())
 
 
@@ -142,7 +142,7 @@ def test_an_infinite_clip_leaves_gradients_alone():
 
 def test_parameters_go_into_one_vector_and_back():
     module, other = case("images")[0], case("images")[0]
-    theta = np.random.default_rng(0).normal(size=sum(p.numel() for p in trainable(module)))
-    set_flat(trainable(other), theta)
-    np.testing.assert_allclose(flat(trainable(other)), theta, rtol=1e-7)
+    theta = np.random.default_rng(0).normal(size=sum(p.numel() for p in trainable_parameters(module)))
+    set_parameters(trainable_parameters(other), theta)
+    np.testing.assert_allclose(flattened(trainable_parameters(other)), theta, rtol=1e-7)
     assert {p.dtype for p in other.parameters()} == {torch.float32}

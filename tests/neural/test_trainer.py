@@ -13,8 +13,8 @@ from thresher import Budget, BudgetExceeded, Ledger, PrivacyWarning
 from thresher.algorithms import DPSGD
 from thresher.torch import ModuleVault, PrivateTrainer
 from thresher.torch.checkpoint import Checkpoint
-from thresher.torch.defaults import TRAINERS, algorithm_of, with_neural_defaults
-from thresher.torch.gradients import flat, trainable
+from thresher.torch.defaults import TRAINERS, trainable_algorithm, with_neural_defaults
+from thresher.torch.gradients import flattened, trainable_parameters
 
 nn, cross_entropy = torch.nn, torch.nn.functional.cross_entropy
 BUDGET = Budget(3.0, 1e-5)
@@ -90,7 +90,7 @@ def test_arrays_tensors_and_datasets_are_the_same_examples():
     doubles = X.astype(np.float64)
     for given in ((X, y), tensors, (torch.utils.data.TensorDataset(*tensors),), (doubles, y), (X.tolist(), list(y))):
         trainer = PrivateTrainer(perceptron(), cross_entropy, "dp-sgd", BUDGET, random_state=5)
-        found.append(flat(trainable(trainer.fit(*given).module)))
+        found.append(flattened(trainable_parameters(trainer.fit(*given).module)))
         assert "random_state" in " ".join(trainer.certificate_.assumptions)
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)
@@ -104,7 +104,7 @@ def test_noise_is_fresh_without_a_random_state_and_modules_are_left_as_they_are(
         PrivateTrainer(module, cross_entropy, "dp-sgd", BUDGET).fit(X, y)
         assert not module._forward_hooks
         assert not any(layer._forward_hooks for layer in module.modules())
-        found.append(flat(trainable(module)))
+        found.append(flattened(trainable_parameters(module)))
     assert not np.any(found[0] == found[1])
 
 
@@ -114,7 +114,9 @@ def test_a_loss_is_taken_example_by_example():
     plain = nn.CrossEntropyLoss(reduction="sum")
     mixing = lambda outputs, targets: cross_entropy(outputs - outputs.mean(dim=0) + outputs[:1], targets)  # noqa: E731
     thetas = [
-        flat(trainable(PrivateTrainer(perceptron(), loss, "dp-sgd", BUDGET, random_state=1).fit(X, y).module))
+        flattened(
+            trainable_parameters(PrivateTrainer(perceptron(), loss, "dp-sgd", BUDGET, random_state=1).fit(X, y).module)
+        )
         for loss in (cross_entropy, plain, mixing)
     ]
     np.testing.assert_allclose(thetas[1], thetas[0], rtol=1e-4, atol=1e-5)
@@ -154,7 +156,10 @@ def test_what_makes_no_sense_is_refused(settings, match, error):
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_only_what_is_open_gets_a_default(name):
-    for algorithm in (algorithm_of(name), dataclasses.replace(algorithm_of(name), step=0.3, clip=7.0, passes=2.0)):
+    for algorithm in (
+        trainable_algorithm(name),
+        dataclasses.replace(trainable_algorithm(name), step=0.3, clip=7.0, passes=2.0),
+    ):
         filled = with_neural_defaults(algorithm, 6000, BUDGET)
         for field in dataclasses.fields(algorithm):
             value = getattr(algorithm, field.name)

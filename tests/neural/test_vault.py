@@ -9,7 +9,7 @@ from networks import GivenBatch, clipped, gradient_alone, make_vault, perceptron
 from thresher.privacy.budget import Adjacency, BudgetExceeded
 from thresher.privacy.releases import GaussianGradient, SampledGradient, SampledMomentum
 from thresher.privacy.sensitivity import gradient_sensitivity, momentum_clip
-from thresher.torch.gradients import flat, set_flat, trainable
+from thresher.torch.gradients import flattened, set_parameters, trainable_parameters
 from thresher.vaults.randomness import NoiseSource
 
 cross_entropy = torch.nn.functional.cross_entropy
@@ -46,7 +46,7 @@ def by_hand(question, module, X, y, theta, before):
     """The answer without noise, one example after the other."""
 
     def gradients(at):
-        set_flat(trainable(module), at)
+        set_parameters(trainable_parameters(module), at)
         return [gradient_alone(module, cross_entropy, *pair) for pair in zip(X, y, strict=True)]
 
     now = gradients(theta)
@@ -96,7 +96,7 @@ def test_gradients_that_share_memory_are_not_mixed_up():
     module, sums = Side(), []
     for row in rows:
         now, then = (
-            (set_flat(trainable(module), at), gradient_alone(module, cross_entropy, X[row], y[row]))[1]
+            (set_parameters(trainable_parameters(module), at), gradient_alone(module, cross_entropy, X[row], y[row]))[1]
             for at in (theta, before)
         )
         sums.append((1 - MOMENTUM) * clipped(now - then, DIFFERENCE) + MOMENTUM * clipped(now, CLIP))
@@ -235,4 +235,4 @@ def test_the_vault_leaves_gradients_of_parameters_alone():
     vault = make_vault(*some_examples(N), release, module=module)
     vault.sampled_gradient(vault.problem.origin(), release, CLIP)
     assert all(parameter.grad is None for parameter in module.parameters())
-    np.testing.assert_allclose(flat(trainable(module)), vault.problem.origin())
+    np.testing.assert_allclose(flattened(trainable_parameters(module)), vault.problem.origin())

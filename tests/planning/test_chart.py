@@ -7,7 +7,7 @@ import pytest
 
 from thresher import SparseRegressor
 from thresher.planning import forecast
-from thresher.planning.chart import ENDINGS, TOP, check_plot, drawn, write
+from thresher.planning.chart import ENDINGS, TOP, check_plot, draw_forecast, save_figure
 
 pytest.importorskip("matplotlib")
 
@@ -21,7 +21,7 @@ def found():
 
 @pytest.mark.parametrize(("over", "ticks"), [("epsilon", ["0.5", "1", "2"]), ("rows", ["100", "300", "900"])])
 def test_lines_ticks_and_words(over, ticks, found):
-    (axes,) = drawn(found, over, 300, 1.0).axes
+    (axes,) = draw_forecast(found, over, 300, 1.0).axes
     _, names = axes.get_legend_handles_labels()
     assert names == ["pursuit", "peeling", "ight (not private)"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ticks
@@ -32,7 +32,7 @@ def test_lines_ticks_and_words(over, ticks, found):
 
 
 def test_bars_reach_from_the_lowest_to_the_highest_of_one_run(found):
-    (axes,) = drawn(found, "epsilon", 300, 1.0).axes
+    (axes,) = draw_forecast(found, "epsilon", 300, 1.0).axes
     line, _, (bars,) = axes.containers[0]
     for at, (_, epsilon), bar in zip(
         line.get_ydata(), [(300, 0.5), (300, 1), (300, 2)], bars.get_segments(), strict=True
@@ -46,7 +46,7 @@ def test_bars_reach_from_the_lowest_to_the_highest_of_one_run(found):
 def test_pictures_are_written_by_their_ending_and_a_drawing_is_always_the_same(ending, found, tmp_path):
     files = [tmp_path / f"{name}{ending}" for name in ("first", "again")]
     for file in files:
-        write(drawn(found, "rows", 300, 1.0), file)
+        save_figure(draw_forecast(found, "rows", 300, 1.0), file)
     first, again = (file.read_bytes() for file in files)
     assert first[:4] in (b"<?xm", b"\x89PNG", b"%PDF")
     assert first == again or ending == ".pdf"  # which holds the time of day

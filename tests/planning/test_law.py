@@ -21,7 +21,7 @@ def law(loss="squared", d=40, s=5, signal=0.6, intercept=True, n=100, **bounds):
     )
 
 
-def drawn(law, n=20_000, seed=0):
+def draw_forecast(law, n=20_000, seed=0):
     rng = np.random.default_rng(seed)
     return law.rows(rng, n, law.coefficients(rng))
 
@@ -44,7 +44,7 @@ def margins(table):
 def test_rows_keep_to_the_public_bounds_and_fill_them(bounds, loss):
     """One of the bounds is reached: rows that stay far inside would be harder than the bounds say."""
     planned = law(loss, **bounds)
-    X = drawn(planned).X.astype(float)
+    X = draw_forecast(planned).X.astype(float)
     limits = planned.problem.bounds
     assert np.all(np.abs(X) <= limits.entries(40) * (1 + 1e-6))
     norms = np.linalg.norm(X, axis=1)
@@ -54,7 +54,7 @@ def test_rows_keep_to_the_public_bounds_and_fill_them(bounds, loss):
 
 
 def test_single_precision_and_s_true_features():
-    table = drawn(law())
+    table = draw_forecast(law())
     assert table.X.dtype == np.float32
     assert np.count_nonzero(table.theta) == 5
 
@@ -62,7 +62,7 @@ def test_single_precision_and_s_true_features():
 @pytest.mark.parametrize("bounds", [{"feature": 2.0}, {"row": 1.5}, {"feature": tuple(np.linspace(0.1, 3, 40))}])
 def test_true_features_explain_the_share_that_is_the_signal(bounds):
     """20,000 rows: the share has a deviation of .005."""
-    table = drawn(law(target=(-300.0, 300.0), **bounds))
+    table = draw_forecast(law(target=(-300.0, 300.0), **bounds))
     assert np.var(margins(table)) / np.var(table.y) == pytest.approx(0.6, abs=0.025)
 
 
@@ -82,20 +82,20 @@ def test_signs_and_places_are_drawn():
 
 @pytest.mark.parametrize(("target", "centre", "deviation"), [((-3.0, 3.0), 0, 1), ((10.0, 40.0), 25, 5)])
 def test_the_target_range_is_three_deviations_to_either_side(target, centre, deviation):
-    y = drawn(law(target=target)).y
+    y = draw_forecast(law(target=target)).y
     assert y.mean() == pytest.approx(centre, abs=0.05 * deviation)
     assert y.std() == pytest.approx(deviation, rel=0.05)
     assert target[0] <= y.min() < y.max() <= target[1]
 
 
 def test_without_an_intercept_there_is_none_to_fit():
-    y = drawn(law(target=(-6.0, 12.0), intercept=False)).y
+    y = draw_forecast(law(target=(-6.0, 12.0), intercept=False)).y
     assert y.mean() == pytest.approx(0, abs=0.2)
 
 
 @pytest.mark.parametrize("signal", [0.1, 0.5, 0.9])
 def test_classes_follow_a_logistic_model_whose_score_has_the_signal(signal):
-    table = drawn(law("logistic", s=10, signal=signal))
+    table = draw_forecast(law("logistic", s=10, signal=signal))
     assert np.var(margins(table)) == pytest.approx(signal / (1 - signal) * math.pi**2 / 3, rel=0.06)
     certain = margins(table) > 1
     expected = np.mean(1 / (1 + np.exp(-margins(table)[certain])))
@@ -106,7 +106,7 @@ def test_classes_follow_a_logistic_model_whose_score_has_the_signal(signal):
 def test_the_best_accuracy_is_that_of_the_true_coefficients(signal):
     """20,000 rows: accuracy has a deviation of .0035."""
     planned = law("logistic", s=10, signal=signal)
-    table = drawn(planned)
+    table = draw_forecast(planned)
     assert np.mean((margins(table) > 0) == table.y) == pytest.approx(planned.best_accuracy(), abs=0.015)
 
 

@@ -19,16 +19,16 @@ def spread(mean, error=0.001):
 def known(curve, error=0.001):
     """Predictions whose mean error is a known function of rows and budget."""
 
-    def predicted(simulation, cases):
+    def predict_cases(simulation, cases):
         for case in cases:
             at = spread(curve(case.n, case.epsilon), error)
             yield Prediction(case.algorithm, case.n, case.epsilon, at, spread(0.5), at, at)
 
-    return predicted
+    return predict_cases
 
 
 def search(monkeypatch, curve, target=0.2, error=0.001, **settings):
-    monkeypatch.setattr(reach, "predicted", known(curve, error))
+    monkeypatch.setattr(reach, "predict_cases", known(curve, error))
     (answer,) = least(NUMBERS, 1000, 100, target, algorithms=["pursuit"], **settings)
     return answer
 
@@ -75,7 +75,7 @@ def test_a_plateau_above_the_error_is_no_answer(monkeypatch):
 
 
 def test_an_infinite_budget_is_searched_from_the_largest(monkeypatch):
-    monkeypatch.setattr(reach, "predicted", known(lambda n, epsilon: min(1.0, 0.2 / epsilon)))
+    monkeypatch.setattr(reach, "predict_cases", known(lambda n, epsilon: min(1.0, 0.2 / epsilon)))
     (found,) = least(NUMBERS.set_params(epsilon=math.inf), 1000, 100, 0.2, algorithms=["pursuit"])
     NUMBERS.set_params(epsilon=1.0)
     assert found.low <= 1 <= found.high

@@ -2,7 +2,7 @@
 
 from thresher import SparseClassifier, SparseRegressor
 from thresher.planning import Verdict, forecast
-from thresher.planning.remedies import WORTHWHILE, remedies
+from thresher.planning.verdict import WORTHWHILE, remedies
 
 SETTINGS = {"draws": 5, "n_jobs": 1, "signal": 0.8}
 

@@ -7,8 +7,8 @@ import pytest
 
 from thresher import SparseClassifier, SparseRegressor
 from thresher.planning import simulate
-from thresher.planning.forecast import prepared
-from thresher.planning.simulate import LARGEST, Case, judged
+from thresher.planning.forecast import prepare_simulation
+from thresher.planning.simulate import LARGEST, SimulatedCase, score_run
 
 NUMBERS = SparseRegressor(3, feature_bound=1.0, target_bound=3.0)
 CLASSES = SparseClassifier(3, feature_bound=1.0, classes=["ill", "well"])
@@ -16,10 +16,15 @@ CLASSES = SparseClassifier(3, feature_bound=1.0, classes=["ill", "well"])
 
 def simulation(model=NUMBERS, d=30, **settings):
     settings = {"algorithms": ["pursuit", "peeling"], "signal": 0.8, "draws": 3, "n_jobs": 1} | settings
-    return prepared(model, 500, d, **settings)
+    return prepare_simulation(model, 500, d, **settings)
 
 
-CASES = [Case("pursuit", 500, 1.0), Case("peeling", 500, 1.0), Case("pursuit", 200, 4.0), Case("ight", 500, math.inf)]
+CASES = [
+    SimulatedCase("pursuit", 500, 1.0),
+    SimulatedCase("peeling", 500, 1.0),
+    SimulatedCase("pursuit", 200, 4.0),
+    SimulatedCase("ight", 500, math.inf),
+]
 
 
 @pytest.mark.parametrize("model", [NUMBERS, CLASSES])
@@ -52,7 +57,7 @@ def test_two_processes_find_what_one_finds(monkeypatch):
 
 def test_the_estimator_given_is_left_alone_and_gets_what_was_asked():
     model = SparseRegressor(3, epsilon=2.0, feature_bound=1.0, target_bound=3.0, hardened=True, adjacency="add-remove")
-    asked = simulation(model).model(Case("peeling", 200, 4.0), 7).get_params()
+    asked = simulation(model).model(SimulatedCase("peeling", 200, 4.0), 7).get_params()
     changed = {name for name, value in model.get_params().items() if asked[name] != value}
     assert changed == {"algorithm", "epsilon", "random_state"}
     assert (asked["algorithm"], asked["epsilon"], asked["random_state"]) == ("peeling", 4.0, 7)
@@ -71,21 +76,21 @@ def test_a_run_is_judged_against_the_truth(model):
         def score(self, X, y):
             return 0.25
 
-    truth = judged(Fitted(), law, fresh)
+    truth = score_run(Fitted(), law, fresh)
     assert (truth.error, truth.found, truth.score) == (0, 1, 0.25)
     assert truth.direction == pytest.approx(0, abs=1e-7)
     Fitted.coef_ = np.zeros(30)
     Fitted.support_ = np.array([], dtype=int)
-    zero = judged(Fitted(), law, fresh)
+    zero = score_run(Fitted(), law, fresh)
     assert (zero.error, zero.direction, zero.found) == (1, 1, 0)
     Fitted.coef_ = 0.1 * fresh.theta
     Fitted.support_ = np.flatnonzero(fresh.theta)[:2]
-    shrunk = judged(Fitted(), law, fresh)
+    shrunk = score_run(Fitted(), law, fresh)
     assert shrunk.error == pytest.approx(0.9)
     assert shrunk.direction == pytest.approx(0, abs=1e-7)
     assert shrunk.found == pytest.approx(2 / 3)
     Fitted.coef_ = -fresh.theta
-    assert judged(Fitted(), law, fresh).direction == 1  # no positive multiple helps
+    assert score_run(Fitted(), law, fresh).direction == 1  # no positive multiple helps
 
 
 def test_columns_count_in_units_of_their_bounds():
@@ -105,7 +110,7 @@ def test_columns_count_in_units_of_their_bounds():
         def score(self, X, y):
             return 0.0
 
-    assert judged(Fitted(0), law, fresh).error == pytest.approx(judged(Fitted(29), law, fresh).error)
+    assert score_run(Fitted(0), law, fresh).error == pytest.approx(score_run(Fitted(29), law, fresh).error)
 
 
 @pytest.mark.parametrize("draws", [2, 0, -1, 2.5])
@@ -118,4 +123,4 @@ def test_a_table_that_is_too_large_is_refused_before_any_is_drawn(monkeypatch):
     monkeypatch.setattr(simulate.Simulation, "_draw", None)
     rows = LARGEST // 30 + 1
     with pytest.raises(ValueError, match=rf"n={rows} rows of d=30 columns .* plan without simulation"):
-        simulation().run([*CASES, Case("pursuit", rows, 1.0)])
+        simulation().run([*CASES, SimulatedCase("pursuit", rows, 1.0)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from thresher.planning.spread import Spread, chance_of_one_run
+from thresher.planning.forecast import Spread, chance_of_one_run
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 
 from thresher import SparseRegressor
-from thresher.planning.study import study
+from thresher.planning.verdict import run_study
 
 SETTINGS = {"signal": 0.8, "draws": 3, "n_jobs": 1}
 
@@ -11,7 +11,7 @@ SETTINGS = {"signal": 0.8, "draws": 3, "n_jobs": 1}
 def studied(n, reach=None, epsilon=8.0):
     model = SparseRegressor(2, epsilon=epsilon, feature_bound=1.0, target_bound=3.0)
     names = ["pursuit", "peeling"]
-    return study(model, n, 20, epsilons=[4.0], rows=[200], reach=reach, algorithms=names, **SETTINGS)
+    return run_study(model, n, 20, epsilons=[4.0], rows=[200], reach=reach, algorithms=names, **SETTINGS)
 
 
 def test_a_shape_that_works_needs_no_remedy():

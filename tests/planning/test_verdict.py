@@ -5,7 +5,7 @@ import math
 import pytest
 
 from thresher import SparseClassifier, SparseRegressor
-from thresher.algorithms.outlook import noise_over_signal
+from thresher.algorithms.signal_to_noise import noise_over_signal
 from thresher.planning import Forecast, Prediction, Spread, forecast, verdict
 from thresher.planning.forecast import PRIVATE
 

@@ -7,7 +7,7 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 
-from browsing import Browser
+from browser import Browser
 from thresher import SparseClassifier, SparseRegressor
 from thresher.models.dense import DenseRegressor
 from thresher_papers.experiments import find_experiments

@@ -4,11 +4,10 @@ import fcntl
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
 
 
 @pytest.fixture(scope="session")

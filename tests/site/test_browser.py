@@ -2,7 +2,7 @@
 
 import pytest
 
-from browsing import Browser
+from browser import Browser
 from site_pages import pages_of
 from waiting import eventually
 

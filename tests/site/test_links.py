@@ -1,14 +1,12 @@
 """Every link of the site leads somewhere, and no page needs another host."""
 
 import re
-from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
+from repository import ROOT
 from site_pages import Page, pages_of
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

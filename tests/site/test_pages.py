@@ -3,17 +3,16 @@
 import importlib
 import inspect
 import re
-from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
 
+from repository import DOCS, ROOT
 from site_pages import Page, pages_of
 
-ROOT = Path(__file__).parents[2]
-SOURCES = sorted((ROOT / "docs").rglob("*.md"))
+SOURCES = sorted(DOCS.rglob("*.md"))
 OF_THE_ROOT = [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
-WRITTEN = [path for path in SOURCES if "api" not in path.relative_to(ROOT / "docs").parts] + OF_THE_ROOT
+WRITTEN = [path for path in SOURCES if "api" not in path.relative_to(DOCS).parts] + OF_THE_ROOT
 REFERENCE = [
     "thresher.accounting", "thresher.algorithms", "thresher.algorithms.uncertainty", "thresher.audit",
     "thresher.audit.pairs", "thresher.federated", "thresher.local", "thresher.planning",
@@ -25,13 +24,13 @@ FORMULA = r"\$`[^`]+`\$|^```math\n.*?^```"
 def built(site, source):
     if source in OF_THE_ROOT:
         return site / f"{source.stem.lower()}.html"
-    return site / source.relative_to(ROOT / "docs").with_suffix(".html")
+    return site / source.relative_to(DOCS).with_suffix(".html")
 
 
 def test_every_page_is_in_the_navigation(site):
     listed = Page(site / "index.html").links
     for path in SOURCES:
-        assert str(path.relative_to(ROOT / "docs").with_suffix(".html")) in listed
+        assert str(path.relative_to(DOCS).with_suffix(".html")) in listed
 
 
 @pytest.mark.parametrize("source", WRITTEN, ids=lambda path: path.stem)

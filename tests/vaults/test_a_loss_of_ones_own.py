@@ -247,12 +247,12 @@ def test_auto_says_why_it_does_not_take_pursuit():
 
 
 def test_a_survey_cannot_send_it_to_people():
-    from thresher.local.task import Task
+    from thresher.local.task import SurveyTask
 
     facts = {name: value for name, value in FACTS.items() if name not in ("delta", "random_state")}
     plan = LocalHuberRegressor(S, 2.0, **facts).plan(N, D)
     with pytest.raises(ValueError, match=r"loss='huber\(0.5\)' is a class, which cannot be sent to people"):
-        Task.from_plan(plan, "survey")
+        SurveyTask.from_plan(plan, "survey")
 
 
 # -- what goes with a model ---------------------------------------------------------------------------------------

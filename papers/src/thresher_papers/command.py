@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table as Grid
 
-from thresher.cli.display import out, show_json, silent
 from thresher.cli.options import AsJson
 from thresher.report.page import check_writable
-from thresher_papers.experiments import NAMES, find_experiments
-from thresher_papers.experiments.experiment import Experiment, Verdict
-from thresher_papers.experiments.reproduce import reproduce as run_experiments
-from thresher_papers.page import Outcome
+
+if TYPE_CHECKING:
+    from thresher_papers.experiments.experiment import Experiment
+    from thresher_papers.page import Outcome
 
 __all__ = ["reproduce", "show_outcome"]
 
@@ -26,7 +24,7 @@ def reproduce(
         typer.Argument(
             metavar="[list | ID ...]",
             help="Experiments, such as x5 x6; all by default.",
-            autocompletion=lambda: ["list", *NAMES],
+            autocompletion=lambda: _names(),
         ),
     ] = None,
     quick: Annotated[bool, typer.Option(help="Fewer seeds, budgets and rows: minutes for all of them.")] = False,
@@ -48,6 +46,10 @@ def reproduce(
     thresher reproduce x5 --quick
     thresher reproduce --out results
     """
+    from thresher.cli.display import out, quiet_output, show_json
+    from thresher_papers.experiments import find_experiments
+    from thresher_papers.experiments.reproduce import reproduce as run_experiments
+
     if names == ["list"]:
         known = find_experiments([])
         if as_json:
@@ -61,7 +63,7 @@ def reproduce(
         raise ValueError(f"--out={str(out_path)!r} is a file; give a folder")
     out_path.mkdir(parents=True, exist_ok=True)
     check_writable(out_path / "index.html")
-    with silent(as_json):
+    with quiet_output(as_json):
         outcomes = run_experiments(experiments, out_path, quick=quick, jobs=jobs, verbose=1, tell=show_outcome)
         out.print(f"Written to {out_path / 'index.html'}.")
     if as_json:
@@ -69,6 +71,10 @@ def reproduce(
 
 
 def _show_experiments(experiments: Iterable[Experiment]) -> None:
+    from rich.table import Table as Grid
+
+    from thresher.cli.display import out
+
     grid = Grid("id", "what", "where", "needs")
     for each in experiments:
         needs = [*each.needs, *([f"thresher[{each.extra}]"] if each.extra else [])]
@@ -78,9 +84,18 @@ def _show_experiments(experiments: Iterable[Experiment]) -> None:
 
 def show_outcome(outcome: Outcome) -> None:
     """The verdicts of an experiment, as it comes."""
+    from thresher.cli.display import out
+    from thresher_papers.experiments.experiment import Verdict
+
     if outcome.missing:
         out.print(f"{outcome.experiment.name}: not run: {outcome.missing}")
     for part in outcome.parts:
         if isinstance(part, Verdict):
             holds = "holds" if part.holds else "does not hold"
             out.print(f"{outcome.experiment.name}: {holds}: {part.text}")
+
+
+def _names() -> list[str]:
+    from thresher_papers.experiments import NAMES
+
+    return ["list", *NAMES]

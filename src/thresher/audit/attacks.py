@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from thresher.audit.cases import Claim, Claimed, Estimator
 from thresher.audit.parallel import fresh_clone, run_in_parallel
 from thresher.audit.rates import Guarantee
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import numeric_target, reject_text, without_values
 from thresher.privacy.arrays import Flags, Floats, Indices, Matrix, Values
@@ -68,7 +68,7 @@ class Records:
         return self.target - (expit(margins) if self.classifier else margins)
 
 
-@discreet
+@without_causes
 def read_records(estimator: Estimator, X: Matrix, y: ArrayLike) -> Records:
     """Rows and targets, checked before anything is fitted; sparse rows stay sparse."""
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):

@@ -13,7 +13,7 @@ from scipy import sparse
 from thresher.audit.joint_witness import Consortium, blocks_of, sizes_of
 from thresher.audit.local_witness import IMPOSSIBLE
 from thresher.federated.aggregation import Law, drawn
-from thresher.federated.parties import Party
+from thresher.federated.vault import Party
 from thresher.privacy.arrays import Floats, Indices, Integers, Matrix
 from thresher.privacy.laws.skellam import Skellam
 from thresher.privacy.plan import Plan

@@ -40,9 +40,8 @@ from thresher.audit.pairs import Pair
 from thresher.audit.printed_cases import printed_cases
 from thresher.audit.questions import QUESTIONS
 from thresher.data.laws import dpsl_kt_law
-from thresher.estimates.categories import FrequentTexts
-from thresher.estimates.shares import MeanFlags
-from thresher.federated.plans import joint
+from thresher.estimates.columns import FrequentTexts, MeanFlags
+from thresher.federated.plans import with_joint_noise
 from thresher.models.scaler import ColumnRanges
 from thresher.models.sparse import SparseRegressor
 from thresher.privacy.arrays import Floats
@@ -227,7 +226,7 @@ class JointAlgorithm:
     algorithm: Algorithm
 
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
-        return joint(self.algorithm.plan(problem, budget), "reference")
+        return with_joint_noise(self.algorithm.plan(problem, budget), "reference")
 
     def run(self, vault: CentralVault) -> Floats:
         return self.algorithm.run(vault)

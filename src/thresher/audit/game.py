@@ -23,6 +23,7 @@ from thresher.audit.cases import Claim, Claimed, Estimator, Target
 from thresher.audit.guessing import Event, best_event, learnt_scores
 from thresher.audit.pairs import Pair
 from thresher.audit.parallel import fresh_clone, run_in_parallel
+from thresher.audit.reopening import opener
 from thresher.audit.witness import vault_of, witness_of
 from thresher.privacy.arrays import Floats, Integers, Matrix
 from thresher.privacy.budget import Adjacency, Budget, is_whole
@@ -253,14 +254,15 @@ def _play(
 
 def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | None) -> tuple[Integers, list[float]]:
     """Coins and, for each run, how much more likely the second data set makes everything that was answered."""
-    vault, noise = suspect.witness(plan), suspect.noise(seed)
+    witness, noise = suspect.witness(plan), suspect.noise(seed)
+    first, second = (opener(witness, *rows, plan, noise) for rows in (pair.first, pair.second))
     coins = noise.uniform_integers(2, runs)
     scores = []
     for coin in coins:
-        ours, theirs = (pair.second, pair.first) if coin else (pair.first, pair.second)
-        with vault(*ours, plan, noise) as live:
+        ours, theirs = (second, first) if coin else (first, second)
+        with ours(None) as live:
             suspect.algorithm.run(live)
-        with vault(*theirs, plan, noise, script=live.transcript) as other:
+        with theirs(live.transcript) as other:
             suspect.algorithm.run(other)
         loss = live.log_likelihood - other.log_likelihood
         loss = loss if noise.hardened else round(loss, DIGITS)  # without it, the last bits are idealised

@@ -17,8 +17,7 @@ from scipy.special import ive
 from thresher.audit.local_witness import IMPOSSIBLE
 from thresher.audit.transcript import RecordedAnswer
 from thresher.federated.aggregation import Law, ReferenceAggregation
-from thresher.federated.parties import DataSets, Party
-from thresher.federated.vault import GatheredVault, parties_of
+from thresher.federated.vault import DataSets, GatheredVault, Party, parties_of
 from thresher.privacy.arrays import Floats, Integers, Matrix
 from thresher.privacy.laws.skellam import Skellam
 from thresher.privacy.plan import Plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module, metadata
 from typing import Annotated, Any, cast
@@ -62,7 +63,7 @@ def load_command(name: str) -> click.Command:
     return _command_of(name, next(iter(found)).load()) if found else _missing(name)
 
 
-def _command_of(name: str, found: Any) -> click.Command:
+def _command_of(name: str, found: typer.Typer | Callable[..., None]) -> click.Command:
     """Of a function, or of a Typer with commands of its own."""
     if isinstance(found, typer.Typer):
         return get_command(found)
@@ -126,6 +127,7 @@ def whole_program() -> click.Group:
 
 
 def main() -> None:
+    """The program."""
     if hasattr(signal, "SIGPIPE"):  # a reader that has seen enough, such as head, is not an error
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     app()

@@ -13,17 +13,25 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from thresher.algorithms.outlook import noise_over_largest_signal, noise_over_signal
-from thresher.data.terminal_text import displayable
+from thresher.algorithms.signal_to_noise import noise_over_largest_signal, noise_over_signal
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import Release, release_from_dict
-from thresher.report.words import UNITS, between, short, told
+from thresher.report.summary import FittedModel
+from thresher.report.words import UNITS, displayable, range_text, setting_text, value_text
 from thresher.vaults.problem import LinearProblem, linear_problem
 
 __all__ = [
-    "folded", "out", "plan_record", "show_certificate", "show_coefficients", "show_json", "show_plans", "silent",
+    "folding_grid",
+    "out",
+    "plan_record",
+    "quiet_output",
+    "show_certificate",
+    "show_coefficients",
+    "show_json",
+    "show_plans",
 ]  # fmt: skip
 
 
@@ -41,7 +49,7 @@ out = PlainConsole()
 
 
 @contextmanager
-def silent(wanted: bool) -> Iterator[None]:
+def quiet_output(wanted: bool) -> Iterator[None]:
     """Show nothing, for a command that prints JSON instead."""
     out.quiet = wanted
     try:
@@ -50,20 +58,20 @@ def silent(wanted: bool) -> Iterator[None]:
         out.quiet = False
 
 
-def show_json(record: Any) -> None:
+def show_json(record: object) -> None:
     """On standard output, as JSON that every reader takes: it knows no infinity, which is "inf" as in certificates."""
-    typer.echo(json.dumps(_finite(record), indent=2, allow_nan=False))
+    typer.echo(json.dumps(_json_value(record), indent=2, allow_nan=False))
 
 
-def _finite(record: Any) -> Any:
+def _json_value(record: object) -> object:
     if isinstance(record, Mapping):
-        return {name: _finite(value) for name, value in record.items()}
+        return {name: _json_value(value) for name, value in record.items()}
     if isinstance(record, (list, tuple)):
-        return [_finite(value) for value in record]
+        return [_json_value(value) for value in record]
     return str(record) if isinstance(record, float) and not math.isfinite(record) else record
 
 
-def folded(*names: str) -> Grid:
+def folding_grid(*names: str) -> Grid:
     """A table of which nothing is cut off, however narrow the terminal."""
     grid = Grid(*names)
     for column in grid.columns:
@@ -72,24 +80,25 @@ def folded(*names: str) -> Grid:
 
 
 def show_plans(plans: list[Plan]) -> None:
+    """What each algorithm would release, and noise against signal."""
     budget, problem = plans[0].budget, plans[0].problem
     grid = Grid("algorithm", "releases", "noise / sensitivity", "settings")
     for item in plans:
-        settings = ", ".join(f"{k} {short(v)}" for k, v in item.settings.items())
+        settings = ", ".join(f"{k} {value_text(v)}" for k, v in item.settings.items())
         kinds: dict[str, list[Release]] = {}
         for release in item.releases:
             kinds.setdefault(f"{release.question}, {release.noise}", []).append(release)
         for at, (kind, releases) in enumerate(kinds.items()):
             times = sum(release.times for release in releases)
-            noise = between([release.multiplier for release in releases])
+            noise = range_text([release.multiplier for release in releases])
             first = at == 0
             grid.add_row(item.algorithm if first else "", f"{times} x {kind}", noise, settings if first else "")
     grid.title = f"epsilon {budget.epsilon:g}, delta {budget.delta:.2g}, {budget.adjacency}, {problem.n} x {problem.d}"
     out.print(grid)
-    show_outlook(linear_problem(plans[0]), budget)
+    show_signal_to_noise(linear_problem(plans[0]), budget)
 
 
-def plan_record(plan: Plan) -> dict[str, Any]:
+def plan_record(plan: Plan) -> dict[str, object]:
     """What is shown of a plan, for JSON."""
     return {
         "algorithm": plan.algorithm,
@@ -103,7 +112,7 @@ def plan_record(plan: Plan) -> dict[str, Any]:
     }
 
 
-def show_outlook(problem: LinearProblem, budget: Budget) -> None:
+def show_signal_to_noise(problem: LinearProblem, budget: Budget) -> None:
     """Noise against signal, and a warning where nothing private can work."""
     ratio, least = noise_over_signal(problem, budget), noise_over_largest_signal(problem, budget)
     out.print(f"Noise over signal for {problem.sparsity} equally strong, unrelated features: {ratio:.2g}.")
@@ -116,7 +125,8 @@ def show_outlook(problem: LinearProblem, budget: Budget) -> None:
         out.print(f"{few} nothing here can work at this epsilon; do not spend it.")
 
 
-def show_coefficients(model: Any, truth: Any = None) -> None:
+def show_coefficients(model: FittedModel, truth: Floats | None = None) -> None:
+    """The table of ``summary()``, beside the truth if it is known."""
     summary = model.summary()
     grid = Grid(*summary.columns, *(["truth"] if truth is not None else []))
     for position, cells in summary.lines():
@@ -128,6 +138,7 @@ def show_coefficients(model: Any, truth: Any = None) -> None:
 
 
 def show_certificate(certificate: Certificate) -> None:
+    """What a fit cost, what it released, and what that rests on."""
     grid = Grid("certificate", "")
     epsilon = "none" if certificate.epsilon is None else f"{certificate.epsilon:g}"
     grid.add_row("guarantee", f"({epsilon}, {certificate.delta:.3g})-DP, {certificate.adjacency}, {certificate.grade}")
@@ -144,12 +155,14 @@ def show_certificate(certificate: Certificate) -> None:
             continue
         kinds.setdefault(f"{entry['question']}, {entry['noise']} noise", []).extend(entry["answers"])
     for kind, answers in kinds.items():
-        scale, sensitivity = (between([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity"))
+        scale, sensitivity = (
+            range_text([float(answer[name]) for answer in answers]) for name in ("scale", "sensitivity")
+        )
         count = sum(answer["count"] for answer in answers)
         grid.add_row("released", f"{count} x {kind} {scale} for sensitivity {sensitivity}")
     for name in ("feature", "row", "target", "gradient"):
         if certificate.bounds.get(name) is not None:
-            grid.add_row(f"{name} bound", told(certificate.bounds[name]))
+            grid.add_row(f"{name} bound", setting_text(certificate.bounds[name]))
     for assumption in certificate.assumptions:
         grid.add_row("assuming", assumption)
     for note in certificate.notes:

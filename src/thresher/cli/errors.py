@@ -7,26 +7,27 @@ import os
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 import typer
 
-from thresher.data.terminal_text import displayable
 from thresher.privacy.budget import BudgetExceeded
 from thresher.privacy.warnings import ThresherWarning
+from thresher.report.words import displayable
 
 __all__ = ["call_or_complain", "check_outputs", "complain", "log_to_stderr"]
 
-T = TypeVar("T")
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 
-def call_or_complain(function: Callable[..., T], *args: Any) -> T:
+def call_or_complain(function: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs) -> Answer:
     """What ``function`` returns; bad input ends in one line, every warning is one."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", ThresherWarning)
         warnings.showwarning = _one_line_warning  # type: ignore[assignment]
         try:
-            return function(*args)
+            return function(*args, **kwargs)
         except RecursionError:
             complain("a file is nested too deeply to be one of ours; take it from its source again")
         except MemoryError as error:
@@ -89,5 +90,5 @@ class _ToStderr(logging.Handler):
         typer.echo(displayable(self.format(record)), err=True)
 
 
-def _one_line_warning(message: Warning | str, *_: Any) -> None:
+def _one_line_warning(message: Warning | str, *_: object) -> None:
     complain(f"warning: {message}")

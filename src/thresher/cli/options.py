@@ -2,56 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from thresher.algorithms import DENSE, REGISTRY
-from thresher.ledger import Ledger
-from thresher.models.dense import DenseClassifier, DenseRegressor
-from thresher.models.sparse import SparseClassifier, SparseRegressor
+from thresher.models.options import DenseName, SparseName, SparseOptions
 from thresher.privacy.budget import Adjacency
 
+if TYPE_CHECKING:
+    from thresher.ledger import Ledger
+    from thresher.models.dense import DenseClassifier, DenseRegressor
+    from thresher.models.sparse import SparseClassifier, SparseRegressor
 
-class Task(StrEnum):
+    Estimator = SparseRegressor | SparseClassifier | DenseRegressor | DenseClassifier
+
+SPARSE, DENSE = get_args(SparseName), get_args(DenseName)
+HELP: dict[str, str] = {each.name: each.metadata.get("help", "") for each in fields(SparseOptions)}
+
+
+class TaskKind(StrEnum):
+    """What the target is: a number, or a class."""
+
     REGRESSION = "regression"
     CLASSIFICATION = "classification"
 
 
-Sparsity = Annotated[int, typer.Option(help="How many features the model may use.")]
-Epsilon = Annotated[float, typer.Option(help="Privacy budget. Smaller is more private; 0.5 to 8 is usual.")]
-Delta = Annotated[float | None, typer.Option(help="Probability with which epsilon may fail. Default: 1/n^2.")]
-FeatureBound = Annotated[float | None, typer.Option(help="Public bound on every |x_ij|; larger values are clipped.")]
-RowBound = Annotated[
-    float | None, typer.Option(help="Public bound on every row's l2 norm; longer rows are scaled down.")
-]
+Sparsity = Annotated[int, typer.Option(help=HELP["sparsity"])]
+Epsilon = Annotated[float, typer.Option(help=HELP["epsilon"])]
+Delta = Annotated[float | None, typer.Option(help=HELP["delta"])]
+FeatureBound = Annotated[float | None, typer.Option(help=HELP["feature_bound"])]
+RowBound = Annotated[float | None, typer.Option(help=HELP["row_bound"])]
 TargetBound = Annotated[
     str | None, typer.Option(help="Public range of the target: B for [-B, B], or LOW,HIGH. Regression only.")
 ]
-TaskOption = Annotated[Task, typer.Option(help="What to fit.")]
+TaskOption = Annotated[TaskKind, typer.Option(help="What to fit.")]
 AlgorithmOption = Annotated[
     str,
     typer.Option(
-        help=f"Sparse: auto, {', '.join(REGISTRY)}. With a coefficient for every column: {', '.join(DENSE)}.",
-        autocompletion=lambda: ["auto", *REGISTRY, *DENSE],
+        help=f"Sparse: {', '.join(SPARSE)}. With a coefficient for every column: {', '.join(DENSE)}.",
+        autocompletion=lambda: [*SPARSE, *DENSE],
     ),
 ]
 AdjacencyOption = Annotated[
     str,
-    typer.Option(
-        help="replace-one: one row has other values. add-remove: one row more.", autocompletion=lambda: list(Adjacency)
-    ),
+    typer.Option(help=HELP["adjacency"], autocompletion=lambda: list(Adjacency)),
 ]
-Intercept = Annotated[bool, typer.Option(help="Fit a constant as well (0.8 % more noise).")]
+Intercept = Annotated[bool, typer.Option(help=HELP["fit_intercept"])]
 Report = Annotated[Path | None, typer.Option(help="Write a page with tables and plots here.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 LedgerUrl = Annotated[
     str | None,
     typer.Option("--ledger", help="The account book that pays: a file such as budget.db, or postgresql://..."),
 ]
-Dataset = Annotated[str | None, typer.Option(help="The name of DATA in the ledger.")]
+Dataset = Annotated[str | None, typer.Option(help=HELP["dataset"])]
 Analyst = Annotated[str | None, typer.Option(help="Who asks, where the ledger grants analyst by analyst.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Data = Annotated[
@@ -63,25 +69,32 @@ Data = Annotated[
 ]
 
 
-def estimator_for(task: Task, target_bound: str | None, **params: Any) -> Any:
+def estimator_for(task: TaskKind, target_bound: str | None, **params: Any) -> Estimator:
     """The front door for a task and an algorithm, unfitted."""
-    doors: tuple[Any, Any] = (SparseClassifier, SparseRegressor)
+    from thresher.models.dense import DenseClassifier, DenseRegressor
+    from thresher.models.sparse import SparseClassifier, SparseRegressor
+
+    classifier: type[SparseClassifier | DenseClassifier] = SparseClassifier
+    regressor: type[SparseRegressor | DenseRegressor] = SparseRegressor
     if params.get("algorithm") in DENSE:
-        doors = (DenseClassifier, DenseRegressor)
+        classifier, regressor = DenseClassifier, DenseRegressor
         del params["sparsity"]
-    door = doors[0] if task is Task.CLASSIFICATION else doors[1]
-    if task is Task.CLASSIFICATION:
+    if task is TaskKind.CLASSIFICATION:
         if target_bound is not None:
             raise ValueError(f"--target-bound={target_bound}: class labels need no bound; leave it out")
-        return door(**params)
-    return door(target_bound=_range(target_bound), **params)
+        return classifier(**params)
+    return regressor(target_bound=_range(target_bound), **params)
 
 
 def ledger_of(url: str | None, analyst: str | None) -> Ledger | None:
     """The ledger that pays, if there is one."""
     if url is None and analyst is not None:
         raise ValueError(f"--analyst={analyst!r} has a meaning only with --ledger; leave it out")
-    return None if url is None else Ledger(url, analyst=analyst)
+    if url is None:
+        return None
+    from thresher.ledger import Ledger
+
+    return Ledger(url, analyst=analyst)
 
 
 def _range(text: str | None) -> float | tuple[float, float] | None:

@@ -10,29 +10,30 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
-__all__ = ["compared", "discreet"]
+__all__ = ["concealed_comparison", "without_causes"]
 
-Door = TypeVar("Door", bound=Callable[..., Any])
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 
-def discreet(function: Door) -> Door:
+def without_causes(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
     """A door whose exceptions come alone, without those behind them."""
 
     @functools.wraps(function)
-    def door(*args: Any, **kwargs: Any) -> Any:
+    def door(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
             error.__cause__ = error.__context__ = None
             raise
 
-    return door  # type: ignore[return-value]
+    return door
 
 
 @contextmanager
-def compared(wanted: str) -> Iterator[None]:
+def concealed_comparison(wanted: str) -> Iterator[None]:
     """What others' code says of targets that it cannot compare may quote them: only its kind is told."""
     try:
         yield

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from scipy import sparse
+
+from thresher.data.typing import Table
 
 __all__ = ["check_memory", "free_memory"]
 
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 
 
-def check_memory(X: Any, copies: int) -> None:
+def check_memory(X: Table, copies: int) -> None:
     """Raise if so many copies of the rows, or one if they are sparse, plainly do not fit.
 
     It is the least that a fit needs, so a fit that would have gone through is not refused. How many rows there are may

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
+from thresher.data.typing import Cell, Column
 from thresher.privacy.arrays import Indices
 
-__all__ = ["numbered"]
+__all__ = ["person_of_each_row"]
 
 LAST_WHOLE = 2.0**53  # up to here, different whole numbers are different floats
 
 
-def numbered(groups: Any, rows: int, fewest: int = 2) -> Indices:
+def person_of_each_row(groups: Column, rows: int, fewest: int = 2) -> Indices:
     """The number of each row's person, for ``rows`` rows. How many rows there are is private: no error tells it, and
     none tells whether there are ``fewest`` people where that is 0."""
     # of a list as it is: an array would make text of 1 and of 1.0, and so two people of one
@@ -31,7 +31,7 @@ def numbered(groups: Any, rows: int, fewest: int = 2) -> Indices:
             "groups: ids beyond 2^53 lose digits as floating-point numbers, so that people would be mixed up; give "
             "whole numbers or text (in a .csv, a letter before each id)"
         )
-    numbers: dict[Any, int] = {}
+    numbers: dict[Cell, int] = {}
     owners = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.intp, rows)
     if len(numbers) < fewest:
         raise ValueError(
@@ -40,6 +40,6 @@ def numbered(groups: Any, rows: int, fewest: int = 2) -> Indices:
     return owners
 
 
-def _is_id(value: Any) -> bool:
+def _is_id(value: Cell) -> bool:
     """Whether this names a person: NaN is not equal to itself, and two of them would pass for two people."""
     return isinstance(value, (str, bytes, Real)) and value == value and value not in ("", b"")

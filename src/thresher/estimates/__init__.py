@@ -1,1 +1,1 @@
-"""TODO"""
+"""What a schema needs to know, estimated within a budget."""

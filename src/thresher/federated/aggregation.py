@@ -13,13 +13,25 @@ from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["LARGEST_UNIT", "Aggregation", "Law", "ReferenceAggregation"]
+__all__ = ["LARGEST_UNIT", "Aborted", "Aggregation", "Ended", "Law", "ReferenceAggregation"]
 
 LARGEST_UNIT = 2**52
 """No party's number is larger, so that sums of thousands of them and the noise fit into 64 bits."""
 
 Law = DitheredBinomial | Skellam
 """The noise of a coordinate: one copy of joint coins, or shares that parties add."""
+
+
+class Aborted(RuntimeError):  # noqa: N818  (what happened, not whose fault it is)
+    """A party or server died, hung, left, or said what it may not say.
+
+    Nobody saw a sum without noise. Others may have seen the noisy one, so the round counts as spent; parties with
+    journals open the same one again (``thresher.federated.session``).
+    """
+
+
+class Ended(Aborted):
+    """The run cannot go on, not even when all are started again: what it spent stays spent."""
 
 
 class Aggregation(Protocol):

@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from thresher.federated.seats import TLS, check_names
+from thresher.federated.endpoints import TLS, check_names
 
 try:
     from cryptography import x509

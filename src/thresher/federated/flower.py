@@ -4,7 +4,7 @@
     app = server_app(fit, group, everybody, length)            app = client_app(member)
 
     def fit(aggregation, context):                             def member(context):
-        total = aggregation.noisy_sum(question, law)               return Member(...)  # this party's own keys and rows
+        total = aggregation.noisy_sum(question, law)               return FlowerMember(...)  # its own keys, rows
 
 Each question is a message of type ``query.secure_sum``; a party's SuperNode starts a process for each, so what the
 party must remember, its secrets among it, is in the Flower context, in the SuperNode's memory on the party's machine.
@@ -20,10 +20,10 @@ start SuperLink with ``--disable-runtime-dependency-installation`` and everythin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from logging import getLogger
-from typing import Any, TypeVar
+from typing import NotRequired, TypedDict, TypeVar
 
 try:
     from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -37,14 +37,15 @@ except ImportError:
 from thresher.federated.aggregation import skellam_share
 from thresher.federated.group import Group
 from thresher.federated.messages import BadMessage, Stage
-from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
+from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["FlowerAggregation", "Member", "client_app", "server_app"]
+__all__ = ["FlowerAggregation", "FlowerMember", "client_app", "server_app"]
 
-T = TypeVar("T")
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 ACTION = "secure_sum"
 PATIENCE = 600.0  # seconds that parties have for a stage
@@ -52,12 +53,22 @@ PAUSE = 0.2  # seconds between two looks at what has come
 LOG = getLogger(__name__)
 
 
+class Asked(TypedDict):
+    """What the server says to a party in a stage; the last two in stage MASK only."""
+
+    stage: int
+    round: int
+    message: bytes
+    question: NotRequired[bytes]
+    variance: NotRequired[float]
+
+
 @dataclass(frozen=True)
-class Member:
+class FlowerMember:
     """What a party's own machine brings into secure sums; nothing of it comes from the server.
 
     ``answer`` turns a question into the party's vector, without noise, or raises to refuse it. It must count: a server
-    may ask as often as it likes, and every answer is a release (``thresher.federated.answering`` counts on disk).
+    may ask as often as it likes, and every answer is a release (``thresher.federated.rounds`` counts on disk).
     ``law`` is the least noise the party insists on: a question under a smaller variance is refused.
     """
 
@@ -69,14 +80,14 @@ class Member:
     answer: Callable[[bytes], Integers]
 
 
-def client_app(member: Callable[[Context], Member]) -> ClientApp:
+def client_app(member: Callable[[Context], FlowerMember]) -> ClientApp:
     """A party's app; ``member`` finds its keys and rows, for instance by paths in ``context.node_config``."""
 
     def secure_sum(message: Message, context: Context) -> Message:
-        asked: Any = message.content["asked"]
+        asked: Asked = message.content["asked"]
         begins = asked["stage"] == Stage.ADVERTISE
-        memory = Memory(asked["round"]) if begins else Memory(**context.state["memory"])
-        own = _privately(member, context)
+        memory = PartyMemory(asked["round"]) if begins else PartyMemory(**context.state["memory"])
+        own = _call_without_telling(member, context)
         party = MaskingParty(own.group, own.everybody, own.number, own.identity, memory)
         try:
             answer = party.answer(asked["stage"], asked["message"], lambda: _noisy_answer(own, asked))
@@ -89,15 +100,15 @@ def client_app(member: Callable[[Context], Member]) -> ClientApp:
     return app
 
 
-def _noisy_answer(own: Member, asked: Any) -> Integers:
+def _noisy_answer(own: FlowerMember, asked: Asked) -> Integers:
     law = Skellam(asked["variance"])
     if law.variance < own.law.variance:
         raise ValueError(f"variance={law.variance} is less noise than this party insists on: {own.law.variance}")
-    vector = _privately(own.answer, asked["question"])
+    vector = _call_without_telling(own.answer, asked["question"])
     return vector + skellam_share(NoiseSource(), law, own.group.honest, vector.size)
 
 
-def _privately(call: Callable[[Any], T], argument: Any) -> T:
+def _call_without_telling(call: Callable[[Given], Made], argument: Given) -> Made:
     """Call the party's own code. Flower sends the text of an error to the server, so only the party's log has it."""
     try:
         return call(argument)
@@ -142,7 +153,7 @@ class FlowerAggregation:
         """
         self._rounds += 1
         server = MaskingServer(self._group, self._everybody, self._rounds, self._length)
-        asked = {"question": question, "variance": law.variance}
+        asked: Mapping[str, bytes | float] = {"question": question, "variance": law.variance}
         sent = dict.fromkeys(self._nodes(), b"")
         for stage in Stage:
             senders = self._exchange(server, sent, asked if stage == Stage.MASK else {})
@@ -156,7 +167,9 @@ class FlowerAggregation:
             time.sleep(PAUSE)
         return nodes
 
-    def _exchange(self, server: MaskingServer, sent: dict[int, bytes], asked: dict[str, Any]) -> dict[int, int]:
+    def _exchange(
+        self, server: MaskingServer, sent: dict[int, bytes], asked: Mapping[str, bytes | float]
+    ) -> dict[int, int]:
         """Ask the nodes, pass their answers on to the server; the node of each party that gave a good one."""
         about = {"stage": int(server.stage), "round": self._rounds, **asked}
         messages = [
@@ -194,7 +207,7 @@ class FlowerAggregation:
 
 
 def _answer_in(reply: Message) -> bytes:
-    answer: Any = {} if reply.has_error() else reply.content.get("answer", {})
+    answer: Mapping[str, object] = {} if reply.has_error() else reply.content.get("answer", {})
     message = answer.get("message")
     if not isinstance(message, bytes):
         raise BadMessage("content")

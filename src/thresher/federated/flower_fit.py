@@ -1,6 +1,6 @@
 """A whole private fit over Flower: the server runs the algorithm and sees noisy sums, the parties keep their rows.
 
-    # study.py, the same everywhere: Study(estimator, group, everybody, sizes, features)
+    # study.py, the same everywhere: FederatedStudy(estimator, group, everybody, sizes, features)
     # server_app.py                                  # client_app.py
     app = fit_app(study, "model.json")               app = party_app(study, number, identity, load, folder)
 
@@ -12,7 +12,7 @@ was spent stays spent: every party's journal says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresher.federated.aggregation import Law
-from thresher.federated.answering import Load, answer
-from thresher.federated.estimators import algorithm_of
-from thresher.federated.flower import PATIENCE, FlowerAggregation, Member, client_app, server_app
-from thresher.federated.questions import Question
-from thresher.federated.study import Study
+from thresher.federated.flower import PATIENCE, FlowerAggregation, FlowerMember, client_app, server_app
+from thresher.federated.model import FederatedModel
+from thresher.federated.rounds import Load, RoundQuestion, answer
+from thresher.federated.study import FederatedStudy
 from thresher.federated.vault import JointVault
-from thresher.models.estimator import Found
+from thresher.models.estimator import Found, algorithm_of
 from thresher.models.fit import Fit
 from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.releases import SkellamRelease
@@ -38,32 +37,32 @@ if TYPE_CHECKING:  # where Flower is missing, thresher.federated.flower says how
     from flwr.clientapp import ClientApp
     from flwr.serverapp import ServerApp
 
-__all__ = ["fit_app", "fitted", "party_app"]
+__all__ = ["fit_app", "fit_study", "party_app"]
 
 
-def fit_app(study: Study, out: str | Path, patience: float = PATIENCE) -> ServerApp:
+def fit_app(study: FederatedStudy, out: str | Path, patience: float = PATIENCE) -> ServerApp:
     """The server's app: it fits, and writes the model and its certificate to the file ``out``.
 
     ``patience``: the seconds that parties have for a stage; each round waits so long for one that is away.
     """
 
     def fit(aggregation: FlowerAggregation, _: Context) -> None:
-        fitted(study, aggregation).save(out)
+        fit_study(study, aggregation).save(out)
 
     return server_app(fit, study.group, study.everybody, study.plan.problem.dimension, patience)
 
 
-def party_app(study: Study, number: int, identity: bytes, load: Load, folder: str | Path) -> ClientApp:
+def party_app(study: FederatedStudy, number: int, identity: bytes, load: Load, folder: str | Path) -> ClientApp:
     """Party ``number``'s app; ``identity``, ``load`` and ``folder``, its journal's place, are its own machine's."""
 
-    def member(_: Context) -> Member:
+    def member(_: Context) -> FlowerMember:
         own = partial(answer, study, number, load, Path(folder))
-        return Member(study.group, study.everybody, number, identity, study.release.law, own)
+        return FlowerMember(study.group, study.everybody, number, identity, study.release.law, own)
 
     return client_app(member)
 
 
-def fitted(study: Study, aggregation: FlowerAggregation) -> Any:
+def fit_study(study: FederatedStudy, aggregation: FlowerAggregation) -> FederatedModel:
     """The model that the parties behind the aggregation make together."""
     model, plan = study.model(), study.plan
     fit = Fit(plan)
@@ -78,7 +77,9 @@ def fitted(study: Study, aggregation: FlowerAggregation) -> Any:
 class FlowerVault(JointVault):
     """A joint vault without rows: its one party is all of them, who answer with their noise in the sum."""
 
-    def __init__(self, study: Study, aggregation: FlowerAggregation, watch: Callable[[], None] = no_watch) -> None:
+    def __init__(
+        self, study: FederatedStudy, aggregation: FlowerAggregation, watch: Callable[[], None] = no_watch
+    ) -> None:
         everybody: Any = _Everybody(study, aggregation)
         super().__init__([everybody], study.sizes, study.plan, NoiseSource(), watch)  # which draws nothing
 
@@ -94,7 +95,7 @@ class FlowerVault(JointVault):
 class _Everybody:
     """All parties as one, which holds all rows and is asked through the aggregation."""
 
-    def __init__(self, study: Study, aggregation: FlowerAggregation) -> None:
+    def __init__(self, study: FederatedStudy, aggregation: FlowerAggregation) -> None:
         self.problem = study.plan.problem
         self._hash, self._aggregation, self._rounds = study.hash, aggregation, 0
 
@@ -104,14 +105,17 @@ class _Everybody:
     def gradient_part(
         self, theta: Floats, release: SkellamRelease, clip: float, weight: float, grid: float
     ) -> Integers:
-        return self._asked(release, clip, grid, theta=theta.tolist())
+        return self._noisy_answer(release, clip, grid, theta=theta.tolist())
 
     def minimiser_part(
         self, release: SkellamRelease, clip: float, ridge: float, weight: float, grid: float
     ) -> Integers:
-        return self._asked(release, clip, grid, ridge=ridge)
+        return self._noisy_answer(release, clip, grid, ridge=ridge)
 
-    def _asked(self, release: SkellamRelease, clip: float, grid: float, **about: Any) -> Integers:
+    def _noisy_answer(
+        self, release: SkellamRelease, clip: float, grid: float, theta: Sequence[float] | None = None,
+        ridge: float | None = None,
+    ) -> Integers:  # fmt: skip
         self._rounds += 1
-        question = Question(self._hash, self._rounds, clip, grid, **about)
+        question = RoundQuestion(self._hash, self._rounds, clip, grid, theta, ridge)
         return self._aggregation.noisy_sum(question.to_bytes(), release.law)

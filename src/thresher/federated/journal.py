@@ -5,7 +5,7 @@ is heard. Everything is written through to the disk before the next step, so tha
 less than what others may have seen. Shares are kept in a file of their own, only as long as they are needed: those of
 an attempt that was given up must not come together later.
 
-A party that a server asks (``thresher.federated.answering``) has no shares to open: a round is *begun*, and over.
+A party that a server asks (``thresher.federated.rounds``) has no shares to open: a round is *begun*, and over.
 
 Lines are sealed (``thresher.federated.seals``): a run, even one that is over, is not believed if its journal was
 changed.
@@ -20,16 +20,27 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-from thresher.data.whole_files import sync_folder
-from thresher.federated.seals import Seals, write_whole
+from thresher.data.atomic_files import sync_folder
+from thresher.federated.seals import Entry, Seals, write_whole
 from thresher.privacy.arrays import Integers
 from thresher.privacy.plan import Plan
 
 __all__ = ["Journal", "Prepared", "price"]
+
+
+class Charge(TypedDict):
+    """What a plan costs, and when that was entered."""
+
+    plan: str
+    algorithm: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    time: str
 
 
 @dataclass
@@ -47,7 +58,7 @@ class Journal:
     """What the file says. ``charge`` is the plan's whole price, entered before any row is clipped."""
 
     path: Path
-    charge: dict[str, Any] | None = None
+    charge: Charge | None = None
     answers: list[Integers] = field(default_factory=list)
     prepared: Prepared | None = None
     parted: bool = False
@@ -59,7 +70,7 @@ class Journal:
 
     @classmethod
     @contextmanager
-    def held(cls, folder: Path) -> Iterator[Journal]:
+    def locked(cls, folder: Path) -> Iterator[Journal]:
         """The journal in ``folder``, for one process at a time."""
         import fcntl  # not on every system
 
@@ -78,14 +89,14 @@ class Journal:
         content = self.path.read_bytes() if self.path.exists() else b""
         *lines, cut = content.split(b"\n")
         try:
-            for entry in self._seals.opened(lines):
+            for entry in self._seals.verified_entries(lines):
                 self._apply(entry)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{self.path} is damaged: {error}; what was spent stays spent") from None
         if cut:
             os.truncate(self.path, len(content) - len(cut))
 
-    def _apply(self, entry: dict[str, Any]) -> None:
+    def _apply(self, entry: Entry) -> None:
         match entry["what"]:
             case "charge":
                 self.charge = entry["charge"]
@@ -103,15 +114,15 @@ class Journal:
             case what:
                 raise ValueError(f"an entry {what!r} out of place")
 
-    def _write(self, entry: dict[str, Any]) -> None:
+    def _write(self, entry: Entry) -> None:
         new = not self.path.exists()
         with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
-            file.write(self._seals.line(entry) + b"\n")
+            file.write(self._seals.next_line(entry) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         if new:
             sync_folder(self.path.parent)
-        self._seals.written()
+        self._seals.record_head()
         self._apply(entry)
 
     # -- what happens -------------------------------------------------------------------------------------------
@@ -123,16 +134,16 @@ class Journal:
                 f"{self.path} is of another plan, {self.charge['plan'][:12]}; name another folder for this one"
             )
 
-    def charged(self, charge: dict[str, Any]) -> None:
+    def enter_charge(self, charge: Charge) -> None:
         """The plan's price, for a run that begins; a run that goes on has paid it already."""
         self.check(charge["plan"])
         if self.charge is None:
             self._write({"what": "charge", "charge": charge})
 
-    def part(self) -> None:
+    def leave(self) -> None:
         self._write({"what": "parted"})
 
-    def begin(self, round: int) -> None:
+    def begin_round(self, round: int) -> None:
         """Enter a round, once; rounds may be left out, for a party may be away."""
         if round <= self.begun:
             raise ValueError(f"round={round} was answered before, or is over: this party has begun round {self.begun}")
@@ -144,7 +155,7 @@ class Journal:
         digest = sha256(share).hexdigest()
         self._write({"what": "prepared", "round": round, "attempt": attempt, "share": digest})
 
-    def share(self) -> bytes | None:
+    def kept_share(self) -> bytes | None:
         """The share that is prepared, if it is still there."""
         if self.prepared is None or not self._share.exists():
             return None
@@ -155,16 +166,16 @@ class Journal:
     def _share(self) -> Path:
         return self.path.with_name("share.bin")
 
-    def opening(self) -> None:
+    def announce_opening(self) -> None:
         """From here on others may have seen the answer of this round."""
         self._write({"what": "opening"})
 
-    def heard(self, answer: Integers) -> None:
+    def enter_answer(self, answer: Integers) -> None:
         self._write({"what": "answer", "round": len(self.answers) + 1, "answer": answer.tolist()})
         self._share.unlink(missing_ok=True)
 
 
-def price(plan: Plan, plan_hash: str) -> dict[str, Any]:
+def price(plan: Plan, plan_hash: str) -> Charge:
     """The entry that says what was spent: the plan's whole price, whether or not the run comes to its end."""
     budget = plan.budget
     return {

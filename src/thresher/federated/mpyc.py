@@ -9,8 +9,12 @@ noise, hence no second release.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,11 +24,9 @@ from typing import Self
 import numpy as np
 
 from thresher.federated import mpyc_worker
-from thresher.federated.aborted import Aborted
-from thresher.federated.aggregation import LARGEST_UNIT
+from thresher.federated.aggregation import LARGEST_UNIT, Aborted
+from thresher.federated.endpoints import TLS, check_endpoints, free_ports
 from thresher.federated.mpyc_worker import frames
-from thresher.federated.seats import TLS, check_seats, free_ports
-from thresher.federated.workers import Worker
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
@@ -52,7 +54,7 @@ REASONS = {
 
 
 class MPyCParty:
-    """One party's seat at the table: a worker process that speaks MPyC with the others.
+    """One party's end of the computation: a worker process that speaks MPyC with the others.
 
     ``me`` is the number of this party, and ``addresses`` are those of all: a host and a port at which it listens, and
     nowhere else. Without ``tls`` all must be on this machine, whose other users are then trusted. With it, ``names``
@@ -76,7 +78,7 @@ class MPyCParty:
     ) -> None:
         if importlib.util.find_spec("mpyc") is None:
             raise ImportError("secure aggregation needs one more package (mpyc); run: pip install 'thresher[mpc]'")
-        check_seats(me, addresses, tls, names)
+        check_endpoints(me, addresses, tls, names)
         if not timeout > 0:
             raise ValueError(f"timeout={timeout!r} must be a positive number of seconds")
         self._me, self._parties, self._timeout, self._longest = me, len(addresses), timeout, longest
@@ -124,7 +126,7 @@ class MPyCParty:
         return np.frombuffer(self._ask(frames.OPEN, share, left), "<i8").astype(np.int64)
 
     def close(self) -> None:
-        """Leaves the table; what this party has sent still arrives."""
+        """Leaves the others; what this party has sent still arrives."""
         if self.bytes_sent and not self._worker.ended:
             self._worker.dismiss(frames.CLOSE, FAREWELL)
         self._worker.kill()
@@ -207,3 +209,74 @@ class MPyCAggregation:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+START = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location({package!r}, {file!r})
+sys.modules[spec.name] = package = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+from {package}.serve import main
+main()
+"""  # loads the folder alone: as a part of thresher it would load all of thresher
+
+
+class Worker:
+    """A child process that answers frames with frames, and does not outlive its parent.
+
+    It runs ``main`` of ``serve.py`` in a folder, which gets ``config`` as its first frame.
+
+    It has a session of its own: an interrupt from the keyboard is for its parent. What it prints is thrown away, since
+    it could hold a private value.
+    """
+
+    def __init__(self, folder: Path, config: bytes) -> None:
+        code = START.format(package=folder.name, file=str(folder / "__init__.py"))
+        self._process = subprocess.Popen(  # noqa: S603  (this interpreter, and the code above)
+            [sys.executable, "-P", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={name: value for name, value in os.environ.items() if not name.startswith("MPYC_")},
+            start_new_session=True,
+        )
+        self.killed = False
+        """Whether ``kill`` was called: there will be no more answers."""
+        self._pipe = ThreadPoolExecutor(1)  # a thread that may wait for a worker that hangs
+        self._pipe.submit(self._write, config)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def ask(self, frame: bytes, timeout: float) -> bytes | None:
+        """Its answer, or None if it died without one; TimeoutError if it does not answer in time."""
+        return self._pipe.submit(self._round_trip, frame).result(timeout)
+
+    def dismiss(self, frame: bytes, timeout: float) -> None:
+        """Sends a last frame, and waits for its end; if it does not come in time, ``kill`` is left."""
+        self._pipe.submit(self._write, frame)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout)
+
+    def kill(self) -> None:
+        """Ends it at once, and whoever waits for it."""
+        self.killed = True
+        self._process.kill()
+        self._process.wait()
+        self._pipe.shutdown()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):  # a frame that it did not read
+                pipe.close()  # type: ignore[union-attr]
+
+    def _round_trip(self, frame: bytes) -> bytes | None:
+        self._write(frame)
+        return frames.read_frame(self._process.stdout)  # type: ignore[arg-type]
+
+    def _write(self, frame: bytes) -> None:
+        with contextlib.suppress(OSError):  # it has ended; its last frame says why
+            frames.write_frame(self._process.stdin, frame)  # type: ignore[arg-type]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 
 from thresher.algorithms.protocol import Algorithm
 from thresher.algorithms.stochastic import Stochastic
@@ -22,7 +24,14 @@ from thresher.privacy.releases import (
 from thresher.privacy.trust import Trust
 from thresher.vaults.problem import linear_problem
 
-__all__ = ["bounds_note", "for_own_noise", "for_the_smallest", "joint", "sizes_note"]
+__all__ = [
+    "bounds_note",
+    "fingerprint",
+    "sizes_note",
+    "with_joint_noise",
+    "with_noise_for_the_smallest",
+    "with_steps_for_own_noise",
+]
 
 JOINTLY: Mapping[type, tuple[type[JointRelease], type[JointRelease]]] = {
     GaussianGradient: (BinomialGradient, SkellamGradient),
@@ -31,7 +40,7 @@ JOINTLY: Mapping[type, tuple[type[JointRelease], type[JointRelease]]] = {
 """What parties can answer together, what is linear in their parts: with one copy of noise, and with shares of it."""
 
 
-def joint(plan: Plan, trust: Trust) -> Plan:
+def with_joint_noise(plan: Plan, trust: Trust) -> Plan:
     """``plan`` with its Gaussian noise replaced by joint noise that takes the same budget."""
     kinds = {type(release) for release in plan.releases}
     if len(plan.releases) != 1 or not kinds <= set(JOINTLY):
@@ -52,7 +61,7 @@ def joint(plan: Plan, trust: Trust) -> Plan:
     return replace(plan, releases=(shared,), settings=settings, trust=trust)
 
 
-def for_the_smallest(plan: Plan, algorithm: Algorithm, sizes: Sequence[int]) -> Plan:
+def with_noise_for_the_smallest(plan: Plan, algorithm: Algorithm, sizes: Sequence[int]) -> Plan:
     """``plan`` whose objective perturbation holds for each of parties that have so many rows.
 
     The fewer rows, the more of epsilon the curvature of one takes (erratum E-27): what the smallest party pays for
@@ -64,7 +73,7 @@ def for_the_smallest(plan: Plan, algorithm: Algorithm, sizes: Sequence[int]) -> 
     return replace(plan, releases=smallest.releases, settings=smallest.settings)
 
 
-def for_own_noise(plan: Plan, algorithm: Algorithm, parties: int) -> Plan:
+def with_steps_for_own_noise(plan: Plan, algorithm: Algorithm, parties: int) -> Plan:
     """``plan`` with a step that suits noise which each of so many parties adds: sqrt(parties) times a joint one."""
     if not isinstance(algorithm, Stochastic) or algorithm.step is not None:
         return plan
@@ -87,3 +96,21 @@ def bounds_note(sizes: Sequence[int]) -> str:
 
 def _listed(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes)) if len(sizes) <= 10 else f"from {min(sizes)} to {max(sizes)}"
+
+
+def fingerprint(facts: object) -> str:
+    """A hash by which machines know that they mean the same: 64 hexadecimal digits that tell these facts from others.
+
+    Of a number nine digits count: the last ones of what is computed may differ between two machines' libraries.
+    """
+    return sha256(json.dumps(_plain(facts), sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return value if isinstance(value, (bool, int, str)) or value is None else str(value)

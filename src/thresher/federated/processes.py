@@ -15,7 +15,7 @@ from multiprocessing.connection import wait
 from subprocess import DEVNULL
 from typing import Any
 
-from thresher.federated.aborted import Aborted
+from thresher.federated.aggregation import Aborted
 
 __all__ = ["Processes"]
 
@@ -60,19 +60,19 @@ class Processes:
 
     def _send(self, number: int, question: bytes, deadline: float) -> None:
         stream = self._children[number][1]
-        stream.settimeout(self._left(deadline))
+        stream.settimeout(self._seconds_left(deadline))
         try:
             stream.sendall(LENGTH.pack(len(question)) + question)
         except TimeoutError:
-            raise self._late() from None
+            raise self._timeout_error() from None
         except OSError:
-            raise self._dead(number) from None
+            raise self._death_error(number) from None
 
     def _answers(self, deadline: float) -> list[bytes]:
         waiting: dict[Any, int] = {stream: number for number, (_, stream) in enumerate(self._children)}
         answers: dict[int, bytes] = {}
         while waiting:  # for all at once: the death of any is seen although others still work
-            for stream in wait(list(waiting), self._left(deadline)):
+            for stream in wait(list(waiting), self._seconds_left(deadline)):
                 number = waiting.pop(stream)
                 (length,) = LENGTH.unpack(self._receive(number, LENGTH.size, deadline))
                 answers[number] = self._receive(number, length, deadline)
@@ -81,28 +81,28 @@ class Processes:
     def _receive(self, number: int, size: int, deadline: float) -> bytes:
         stream, data = self._children[number][1], bytearray()
         while len(data) < size:
-            stream.settimeout(self._left(deadline))
+            stream.settimeout(self._seconds_left(deadline))
             try:
                 part = stream.recv(size - len(data))
             except TimeoutError:
-                raise self._late() from None
+                raise self._timeout_error() from None
             except OSError:
                 part = b""
             if not part:
-                raise self._dead(number)
+                raise self._death_error(number)
             data += part
         return bytes(data)
 
-    def _left(self, deadline: float) -> float:
+    def _seconds_left(self, deadline: float) -> float:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise self._late()
+            raise self._timeout_error()
         return left
 
-    def _late(self) -> Aborted:
+    def _timeout_error(self) -> Aborted:
         return Aborted(f"no answer within timeout={self._timeout} s: check the servers, or allow them more time")
 
-    def _dead(self, number: int) -> Aborted:
+    def _death_error(self, number: int) -> Aborted:
         return Aborted(f"server {number} of 0..{len(self._children) - 1} died before it answered: start them again")
 
 

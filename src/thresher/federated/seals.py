@@ -18,9 +18,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from thresher.data.whole_files import sync_folder
+from thresher.data.atomic_files import sync_folder
 
-__all__ = ["Seals"]
+__all__ = ["Entry", "Seals"]
 
 START = ""  # the seal before the first line
 KEY_SIZE = 32  # bytes
@@ -36,7 +36,7 @@ class Seals:
         self._key = b""
         self._lines, self._last = 0, START
 
-    def opened(self, lines: list[bytes]) -> list[Entry]:
+    def verified_entries(self, lines: list[bytes]) -> list[Entry]:
         """The entries in the lines of a file; ValueError says what was done to it."""
         if self._key_file.exists():
             self._key = self._key_file.read_bytes()
@@ -52,7 +52,7 @@ class Seals:
             self._record()
         return entries
 
-    def line(self, entry: Entry) -> bytes:
+    def next_line(self, entry: Entry) -> bytes:
         """The next line."""
         if not self._key:
             self._key = secrets.token_bytes(KEY_SIZE)
@@ -61,7 +61,7 @@ class Seals:
         self._lines, self._last = self._lines + 1, self._sealed("line", self._last, body)
         return _with_seal(body, self._last)
 
-    def written(self) -> None:
+    def record_head(self) -> None:
         """The last line is on the disk."""
         self._record()
 

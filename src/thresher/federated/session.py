@@ -12,22 +12,31 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 
 import numpy as np
 
-from thresher.federated.aborted import Aborted, Ended
-from thresher.federated.aggregation import Law
+from thresher.federated.aggregation import Aborted, Ended, Law
 from thresher.federated.journal import Journal
 from thresher.federated.mpyc import LONGEST, RANDOMNESS
-from thresher.federated.parties import Party
-from thresher.federated.vault import JointVault
+from thresher.federated.vault import JointVault, Party
 from thresher.privacy.arrays import Floats, Integers
+from thresher.privacy.plan import Plan
 from thresher.vaults.randomness import NoiseSource
+from thresher.vaults.vault import no_watch
 
-__all__ = ["Seat", "Session", "SessionVault", "longest_message"]
+__all__ = ["SecureComputation", "Session", "SessionVault", "longest_message"]
 
-Status = dict[str, Any]
+
+class Status(TypedDict):
+    """What a party says of itself when it meets the others."""
+
+    name: str
+    plan: str
+    nonce: str
+    answers: list[str]
+    share: str | None
+    opening: bool
 
 
 def longest_message(size: int) -> int:
@@ -35,7 +44,7 @@ def longest_message(size: int) -> int:
     return max(LONGEST, 8 * size)
 
 
-class Seat(Protocol):
+class SecureComputation(Protocol):
     """One party's end of a secure computation; every call ends in an answer or in Aborted, within its timeout."""
 
     def exchange(self, message: bytes) -> list[bytes]:
@@ -54,22 +63,23 @@ class Seat(Protocol):
 
 
 class Session:
-    """The aggregation of one party among others, with its journal; without a seat, of answers that are all there."""
+    """The aggregation of one party among others, with its journal; alone, it repeats answers that are all there."""
 
     def __init__(
-        self, seat: Seat | None, me: int, names: Sequence[str], plan_hash: str, journal: Journal, size: int
-    ) -> None:
-        self._at_table, self._me, self._names, self._journal = seat, me, tuple(names), journal
+        self, computation: SecureComputation | None, me: int, names: Sequence[str], plan_hash: str, journal: Journal,
+        size: int,
+    ) -> None:  # fmt: skip
+        self._joined, self._me, self._names, self._journal = computation, me, tuple(names), journal
         self._plan_hash, self._size = plan_hash, size
         self._asked = 0
         self._attempt = ""
         self._reopens = False
 
     @property
-    def _seat(self) -> Seat:
-        if self._at_table is None:
+    def _computation(self) -> SecureComputation:
+        if self._joined is None:
             raise RuntimeError("this party is alone: it can only repeat what it heard")
-        return self._at_table
+        return self._joined
 
     # -- before the first round ---------------------------------------------------------------------------------
 
@@ -90,8 +100,8 @@ class Session:
 
     def _statuses(self, nonce: str) -> list[Status]:
         prepared = self._journal.prepared
-        held = prepared is not None and self._journal.share() is not None
-        mine = {
+        held = prepared is not None and self._journal.kept_share() is not None
+        mine: Status = {
             "name": self._names[self._me],
             "plan": self._plan_hash,
             "nonce": nonce,
@@ -99,7 +109,7 @@ class Session:
             "share": prepared.attempt if prepared and held else None,
             "opening": bool(prepared and prepared.opening),
         }
-        told = self._seat.exchange(json.dumps(mine).encode())
+        told = self._computation.exchange(json.dumps(mine).encode())
         return [_status(message, name) for message, name in zip(told, self._names, strict=True)]
 
     def _catch_up(self, heard: list[list[str]]) -> bool:
@@ -114,7 +124,7 @@ class Session:
             return False
         last = len(longest) - 1
         mine = self._journal.answers
-        told = self._seat.exchange(mine[last].astype("<i8").tobytes() if len(mine) > last else b"")
+        told = self._computation.exchange(mine[last].astype("<i8").tobytes() if len(mine) > last else b"")
         for name, answer, answers in zip(self._names, told, heard, strict=True):
             if len(answers) > last and sha256(answer).hexdigest() != longest[last]:
                 raise Ended(f"party {name!r} tells another answer than it heard; this run cannot go on")
@@ -122,7 +132,7 @@ class Session:
             answer = next(answer for answer, answers in zip(told, heard, strict=True) if len(answers) > last)
             if len(answer) != 8 * self._size:
                 raise Ended("an answer that others claim to have heard has another size; this run cannot go on")
-            self._journal.heard(np.frombuffer(answer, dtype="<i8").astype(np.int64))
+            self._journal.enter_answer(np.frombuffer(answer, dtype="<i8").astype(np.int64))
         return True
 
     def _resolve(self, statuses: list[Status]) -> None:
@@ -138,11 +148,11 @@ class Session:
 
     # -- a round ------------------------------------------------------------------------------------------------
 
-    def agreed(self, theta: Floats) -> Floats:
+    def agreed_point(self, theta: Floats) -> Floats:
         """The first party's point, for a round that is yet to be prepared."""
         if self._asked < len(self._journal.answers) or self._reopens:
             return theta
-        told = self._seat.exchange(theta.astype("<f8").tobytes() if self._me == 0 else b"")[0]
+        told = self._computation.exchange(theta.astype("<f8").tobytes() if self._me == 0 else b"")[0]
         if len(told) != 8 * theta.size or not np.all(np.isfinite(point := np.frombuffer(told, dtype="<f8"))):
             raise Aborted(f"party {self._names[0]!r} told a point that is none; nothing was asked")
         return point.astype(np.float64)
@@ -153,24 +163,24 @@ class Session:
         if self._asked <= len(self._journal.answers):
             return self._journal.answers[self._asked - 1]
         if not self._reopens:
-            share = self._seat.prepare(np.sum(parts(), axis=0, dtype=np.int64), law)
+            share = self._computation.prepare(np.sum(parts(), axis=0, dtype=np.int64), law)
             self._journal.prepare(self._asked, self._attempt, share)
             self._confirm()
         self._reopens = False
-        kept = self._journal.share()
+        kept = self._journal.kept_share()
         if kept is None:
             raise Aborted("the share on disk is not the one that was written; nothing was opened")
-        self._journal.opening()
-        answer = self._seat.open(kept)
+        self._journal.announce_opening()
+        answer = self._computation.open(kept)
         if answer.shape != (self._size,):
             raise Aborted("the parties opened a vector of another size; the answer is dropped")
-        self._journal.heard(answer)
+        self._journal.enter_answer(answer)
         return answer
 
     def _confirm(self) -> None:
         """Every party has its share of this round on disk."""
         mine = f"written {self._asked} {self._attempt}".encode()
-        for name, told in zip(self._names, self._seat.exchange(mine), strict=True):
+        for name, told in zip(self._names, self._computation.exchange(mine), strict=True):
             if told != mine:
                 raise Aborted(f"party {name!r} is not in round {self._asked}; nothing was opened")
 
@@ -183,28 +193,31 @@ class Session:
         heard = sha256("".join(map(_digest, self._journal.answers)).encode()).hexdigest()
         mine = f"done {heard}".encode()
         try:
-            told = self._seat.exchange(mine)
+            told = self._computation.exchange(mine)
         except Aborted:
             return
         for name, other in zip(self._names, told, strict=True):
             if other != mine:
                 raise Ended(f"party {name!r} heard other answers than this party; the model is dropped")
-        self._journal.part()
+        self._journal.leave()
 
 
 class SessionVault(JointVault):
     """A joint vault whose other parties are on other machines."""
 
-    def __init__(self, party: Party, sizes: Sequence[int], session: Session, *plan_noise_watch: Any) -> None:
-        super().__init__([party], sizes, *plan_noise_watch)
+    def __init__(
+        self, party: Party, sizes: Sequence[int], session: Session, plan: Plan, noise: NoiseSource,
+        watch: Callable[[], None] = no_watch,
+    ) -> None:  # fmt: skip
+        super().__init__([party], sizes, plan, noise, watch)
         self._session = session
 
     @property
     def randomness(self) -> str:
         return RANDOMNESS
 
-    def _agreed(self, theta: Floats) -> Floats:
-        return self._session.agreed(theta)
+    def _agreed_point(self, theta: Floats) -> Floats:
+        return self._session.agreed_point(theta)
 
     def _noisy_sum(self, parts: Callable[[], list[Integers]], law: Law) -> Integers:
         return self._session.noisy_sum(parts, law)
@@ -216,7 +229,7 @@ def _digest(answer: Integers) -> str:
 
 def _status(message: bytes, name: str) -> Status:
     """What a party says of itself, if it is what it may say."""
-    kinds: dict[str, Any] = {
+    kinds: dict[str, type | tuple[type, ...]] = {
         "name": str,
         "plan": str,
         "nonce": str,
@@ -236,4 +249,5 @@ def _status(message: bytes, name: str) -> Status:
         raise Aborted(
             f"a party that calls itself {status['name'][:40]!r} sits where {name!r} should; nothing was asked"
         )
-    return dict(status)
+    told: Status = status
+    return told

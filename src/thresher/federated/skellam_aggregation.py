@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from thresher.federated.aggregation import skellam_share
+from thresher.federated.crypto import new_identity, public_identity
 from thresher.federated.group import Group
-from thresher.federated.identities import new_identity, public_identity
 from thresher.federated.messages import Stage
-from thresher.federated.secagg import MaskingParty, MaskingServer, Memory
+from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.skellam import Skellam
 from thresher.vaults.randomness import NoiseSource
@@ -30,7 +29,7 @@ class SkellamAggregation:
     ``random_state`` makes the noise repeatable, for tests; the masks, which cancel, are always fresh.
     """
 
-    def __init__(self, parties: int, *, dropouts: int = 0, colluding: int = 0, random_state: Any = None) -> None:
+    def __init__(self, parties: int, *, dropouts: int = 0, colluding: int = 0, random_state: int | None = None) -> None:
         self.group = Group(parties, dropouts, colluding)
         self._identities = [new_identity() for _ in range(parties)]
         self._everybody = [public_identity(identity) for identity in self._identities]
@@ -56,7 +55,7 @@ class SkellamAggregation:
         self._rounds += 1
         server = MaskingServer(self.group, self._everybody, self._rounds, parts[0].size)
         parties = [
-            MaskingParty(self.group, self._everybody, number, identity, Memory(self._rounds))
+            MaskingParty(self.group, self._everybody, number, identity, PartyMemory(self._rounds))
             for number, identity in enumerate(self._identities)
         ]
         left = {} if leaving is None else leaving

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import struct
 import subprocess
 from collections.abc import Sequence
@@ -21,14 +22,13 @@ from typing import Literal
 
 import numpy as np
 
-from thresher.federated.aborted import Aborted
-from thresher.federated.additive import additive_shares
+from thresher.federated.aggregation import Aborted
+from thresher.federated.endpoints import free_ports
 from thresher.federated.processes import Processes
-from thresher.federated.seats import free_ports
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
-__all__ = ["SPUAggregation"]
+__all__ = ["SPUAggregation", "additive_shares"]
 
 SERVERS = {"cheetah": 2, "aby3": 3}
 WORKER = Path(__file__).with_name("spu_worker.py")
@@ -45,7 +45,7 @@ class SPUAggregation:
 
     ``protocol="aby3"`` takes three servers, of which two must be honest, and is faster. ``python`` is the interpreter
     of SPU's environment, by default what the environment variable THRESHER_SPU_PYTHON names. After
-    ``thresher.federated.aborted.Aborted`` the servers are gone: make a new aggregation.
+    ``thresher.federated.aggregation.Aborted`` the servers are gone: make a new aggregation.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class SPUAggregation:
             raise ValueError(f"timeout={timeout!r} must be a positive number of seconds")
         self._parties, self._servers = parties, SERVERS[protocol]
         self._sent: int | None = 0
-        interpreter = _chosen(python)
+        interpreter = _interpreter_for(python)
         command = [interpreter, "-I", str(WORKER)]  # -I: this folder's spu.py must not pass for SPU
         try:
             self._processes = Processes([command] * self._servers, timeout)
@@ -114,7 +114,16 @@ class SPUAggregation:
         self._sent = self._sent + sum(sent) if self._sent is not None and all(sent) else None
 
 
-def _chosen(python: str | None) -> str:
+def additive_shares(secret: Integers, holders: int) -> list[Integers]:
+    """A share for each of the ``holders``, which add up to the secret modulo 2^64; any fewer are uniformly random."""
+    random = [np.frombuffer(secrets.token_bytes(secret.nbytes), dtype=np.int64) for _ in range(holders - 1)]
+    last = secret.copy()
+    for share in random:
+        last -= share  # NumPy's whole numbers wrap around
+    return [*random, last]
+
+
+def _interpreter_for(python: str | None) -> str:
     interpreter = python or os.environ.get(VARIABLE)
     if not interpreter:
         raise ValueError(f"python={python!r}, and {VARIABLE} is not set: SPU needs an environment of its own:{REMEDY}")

@@ -24,17 +24,31 @@ import struct
 import sys
 import tempfile
 import threading
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypedDict
 
 import jax
 import numpy as np
 import spu
+from numpy.typing import NDArray
 from spu.experimental import reveal
 from spu.utils import frontend
 
 LENGTH, QUESTION, SENT = struct.Struct(">I"), struct.Struct(">IIII"), struct.Struct(">Q")
 SECRET = spu.Visibility.VIS_SECRET
 RETRY = 50  # milliseconds between two tries to reach a server that is still starting
+
+
+Integers = NDArray[np.int64]
+
+
+class ServerConfiguration(TypedDict):
+    """The first frame: which server this is, where all are, and how they speak."""
+
+    index: int
+    addresses: list[str]
+    protocol: str
+    timeout: float
+    tls: dict[str, str] | None
 
 
 def serve() -> None:
@@ -47,7 +61,7 @@ def serve() -> None:
     configuration = json.loads(questions.get())
     write_frame(answers, b"")
     questions.get()
-    server = Server(configuration)
+    server = SPUServer(configuration)
     write_frame(answers, b"")
     while True:
         noisy = server.noisy_total(questions.get())
@@ -66,7 +80,7 @@ def write_frame(stream: BinaryIO, frame: bytes) -> None:
     stream.flush()
 
 
-def sent_bytes(log: Any) -> int:
+def sent_bytes(log: BinaryIO) -> int:
     """What SPU's log, which starts anew, says of the last run."""
     log.seek(0)
     found = re.findall(rb"total send bytes (\d+)", log.read())
@@ -75,10 +89,10 @@ def sent_bytes(log: Any) -> int:
     return int(found[-1]) if found else 0
 
 
-class Server:
+class SPUServer:
     """A server of SPU that is linked to the others."""
 
-    def __init__(self, configuration: dict[str, Any]) -> None:
+    def __init__(self, configuration: ServerConfiguration) -> None:
         self._rank, self._world = configuration["index"], len(configuration["addresses"])
         settings = spu.RuntimeConfig(
             protocol=getattr(spu.ProtocolKind, configuration["protocol"]), field=spu.FieldType.FM64
@@ -88,7 +102,7 @@ class Server:
         self._io = spu.Io(self._world, settings)
         self._runtime = spu.Runtime(linked(configuration), settings)
 
-    def noisy_total(self, question: bytes) -> Any:
+    def noisy_total(self, question: bytes) -> Integers:
         """The sum of all shares that all servers hold, modulo 2^64, plus the noise."""
         parties, coordinates, coins, dither = QUESTION.unpack_from(question)
         shares = np.frombuffer(question, "<i8", offset=QUESTION.size).reshape(parties, coordinates)
@@ -98,16 +112,17 @@ class Server:
         self._put_in("total", shares.sum(axis=0), range(self._world))
         self._runtime.run(program)
         noisy = self._runtime.get_var("noisy")
-        return self._io.reconstruct([noisy] * self._world)  # it is public: every server has the same
+        total: Integers = self._io.reconstruct([noisy] * self._world)  # it is public: every server has the same
+        return total
 
-    def _put_in(self, name: str, mine: Any, owners: range) -> None:
+    def _put_in(self, name: str, mine: Integers, owners: range) -> None:
         """A private input of each owner: mine, and for the others' the place only."""
         for owner in owners:
             value = mine if owner == self._rank else np.zeros_like(mine)
             self._runtime.set_var(f"{name}{owner}", self._io.make_shares(value, SECRET, owner)[self._rank])
 
 
-def linked(configuration: dict[str, Any]) -> Any:
+def linked(configuration: ServerConfiguration) -> spu.link.Context:
     """A link to the other servers, which listens on this server's address only.
 
     With TLS nothing leaves except encrypted and to a server whose certificate the authority signed, so let it sign for
@@ -127,7 +142,7 @@ def linked(configuration: dict[str, Any]) -> Any:
     return spu.link.create_brpc(description, configuration["index"])
 
 
-def random_bits(shape: tuple[int, int]) -> Any:
+def random_bits(shape: tuple[int, int]) -> Integers:
     """Fair bits, as whole numbers, from the operating system."""
     count = shape[0] * shape[1]
     octets = np.frombuffer(secrets.token_bytes(-(-count // 8)), np.uint8)
@@ -141,7 +156,7 @@ def compiled(world: int, coordinates: int, coins: int, dither: int) -> Any:
     weights = np.concatenate([np.full(coins, 2**dither), powers, powers, powers])
     offset = int(weights.sum()) // 2
 
-    def noisy_total(tosses: list[Any], totals: list[Any]) -> Any:
+    def noisy_total(tosses: list[jax.Array], totals: list[jax.Array]) -> jax.Array:
         # The exclusive or is a + b - 2ab, written with the shared a + b: of a product with one factor that a server
         # knows, CHEETAH computes one cross term instead of two.
         both = tosses[0] + tosses[1]

@@ -6,32 +6,31 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from sklearn.base import clone
 
-from thresher.federated.estimators import joint_plan
-from thresher.federated.fingerprint import fingerprint
 from thresher.federated.group import Group
-from thresher.federated.plans import bounds_note
+from thresher.federated.model import FederatedModel, joint_plan
+from thresher.federated.plans import bounds_note, fingerprint
 from thresher.models.linear import ClassifierModel
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import SkellamRelease
 from thresher.vaults.problem import linear_problem
 
-__all__ = ["Study"]
+__all__ = ["FederatedStudy"]
 
 
 @dataclass(frozen=True)
-class Study:
+class FederatedStudy:
     """The same at the server and at every party; each makes the plan of it for itself.
 
     ``estimator`` is an unfitted federated front door with ``aggregation="skellam"``, ``everybody`` the parties' public
     identities, ``sizes`` the most rows that each of them holds, which is public, and ``features`` the columns of all.
     """
 
-    estimator: Any
+    estimator: FederatedModel
     group: Group
     everybody: Sequence[bytes]
     sizes: Sequence[int]
@@ -51,9 +50,10 @@ class Study:
                     f"{name} has {len(getattr(self, name))} entries for parties={self.group.parties}: give one each"
                 )
 
-    def model(self) -> Any:
+    def model(self) -> FederatedModel:
         """The unfitted front door, the caller's own."""
-        return clone(self.estimator)
+        model: FederatedModel = clone(self.estimator)
+        return model
 
     @cached_property
     def plan(self) -> Plan:

@@ -10,24 +10,22 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from thresher.federated.endpoints import FEWEST, MOST, check_names
 from thresher.federated.estimators import (
     FederatedDenseClassifier,
     FederatedDenseRegressor,
     FederatedSparseClassifier,
     FederatedSparseRegressor,
-    joint_plan,
-    with_rounds,
 )
-from thresher.federated.fingerprint import fingerprint
-from thresher.federated.plans import bounds_note
-from thresher.federated.seats import FEWEST, MOST, check_names
+from thresher.federated.model import FederatedModel, joint_plan, set_rounds
+from thresher.federated.plans import bounds_note, fingerprint
 from thresher.privacy.budget import is_whole
 from thresher.privacy.plan import Plan
 from thresher.privacy.strict_json import reject_device
 
-__all__ = ["Member", "Task"]
+__all__ = ["JointTask", "TaskParty"]
 
-DOORS: Mapping[tuple[str, bool], Any] = {
+DOORS: Mapping[tuple[str, bool], type[FederatedModel]] = {
     ("classification", True): FederatedSparseClassifier,
     ("regression", True): FederatedSparseRegressor,
     ("classification", False): FederatedDenseClassifier,
@@ -40,7 +38,7 @@ SETTINGS = (
 
 
 @dataclass(frozen=True)
-class Member:
+class TaskParty:
     """A party as the others know it. It holds at most ``rows`` rows; that bound is public, the number itself is not."""
 
     name: str
@@ -49,7 +47,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Task:
+class JointTask:
     """The file that every party has, word for word.
 
     ``task`` is "classification" or "regression"; with ``sparsity`` the model is sparse, without it has a coefficient
@@ -63,10 +61,10 @@ class Task:
     target: str
     rounds: int | None
     settings: Mapping[str, Any]
-    members: tuple[Member, ...]
+    members: tuple[TaskParty, ...]
 
     @classmethod
-    def read(cls, path: str | Path) -> Task:
+    def read(cls, path: str | Path) -> JointTask:
         """The task in a TOML file; its faults are named."""
         reject_device(path)
         try:
@@ -79,7 +77,7 @@ class Task:
             raise ValueError(f"TASK={str(path)!r}: {error}") from None
 
     @classmethod
-    def _from(cls, content: dict[str, Any]) -> Task:
+    def _from(cls, content: dict[str, Any]) -> JointTask:
         known = {"task", "features", "target", "rounds", "party", *SETTINGS}
         for name in set(content) - known:
             raise ValueError(f"{name} is not a setting of a task; known are {', '.join(sorted(known))}")
@@ -123,7 +121,7 @@ class Task:
     def sizes(self) -> tuple[int, ...]:
         return tuple(member.rows for member in self.members)
 
-    def model(self) -> Any:
+    def model(self) -> FederatedModel:
         """The unfitted front door."""
         door = DOORS[self.task, "sparsity" in self.settings]
         settings = {name: tuple(v) if isinstance(v, list) else v for name, v in self.settings.items()}
@@ -132,8 +130,7 @@ class Task:
         model = door(**settings, aggregation="mpyc")
         if self.rounds is None:
             return model
-        penalty: Any = settings.get("penalty") or None
-        return with_rounds(model, self.rounds, penalty)
+        return set_rounds(model, self.rounds, self.settings.get("penalty") or None)
 
     @cached_property
     def plan(self) -> Plan:
@@ -153,7 +150,7 @@ class Task:
         }
         return fingerprint(facts)
 
-    def seat_of(self, name: str) -> int:
+    def position_of(self, name: str) -> int:
         """The position of the party with this name."""
         names = [member.name for member in self.members]
         if name not in names:
@@ -161,15 +158,15 @@ class Task:
         return names.index(name)
 
 
-def _check_classes(classes: Any) -> None:
+def _check_classes(classes: object) -> None:
     if classes is None:
         raise ValueError("classes is missing: the labels are public, and no party may read them off its data")
     plain = isinstance(classes, list) and all(isinstance(label, (bool, int, float, str)) for label in classes)
-    if not plain or len(set(classes)) < 2:
+    if not isinstance(classes, list) or not plain or len(set(classes)) < 2:
         raise ValueError(f"classes={classes!r} must be a list of at least two different labels")
 
 
-def _members(entries: Any) -> tuple[Member, ...]:
+def _members(entries: Any) -> tuple[TaskParty, ...]:
     if not isinstance(entries, list) or not FEWEST <= len(entries) <= MOST:
         raise ValueError(f"party: {FEWEST} to {MOST} are needed, of which a majority must be honest")
     members = []
@@ -181,7 +178,7 @@ def _members(entries: Any) -> tuple[Member, ...]:
             raise ValueError(f"address={entry['address']!r} of party {at + 1} must be HOST:PORT")
         if not is_whole(entry["rows"]) or entry["rows"] < 1:
             raise ValueError(f"rows={entry['rows']!r} of party {at + 1} must be a whole number of at least 1")
-        members.append(Member(str(entry["name"]), (host, int(port)), entry["rows"]))
+        members.append(TaskParty(str(entry["name"]), (host, int(port)), entry["rows"]))
     check_names([member.name for member in members])
     if len({member.address for member in members}) < len(members):
         raise ValueError("two parties have the same address")

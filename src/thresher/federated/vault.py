@@ -1,5 +1,7 @@
 """The federated vaults: the questions of a central vault, answered by parties that cannot share rows.
 
+Each party holds rows of its own, and says nothing about them but to a secure aggregation.
+
 Algorithms run on them unchanged. MPC Grad P is DP-GD over a ``JointVault``, federated DP-IGHT is DP-IGHT over it,
 and the baselines of the thesis' chapter 6 are the same algorithms where each party adds noise of its own.
 """
@@ -8,22 +10,72 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from thresher.federated.aggregation import Aggregation, Law
-from thresher.federated.parties import DataSets, Party
-from thresher.privacy.arrays import Floats, Indices, Integers
+from thresher.federated.aggregation import LARGEST_UNIT, Aggregation, Law
+from thresher.privacy.arrays import Floats, Indices, Integers, Matrix
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import JointRelease, Release
 from thresher.privacy.sensitivity import most_present, norm_error, round_off
+from thresher.vaults import CentralVault
 from thresher.vaults.central.minimisers import certified_search, check_ridge
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, no_watch
 
-__all__ = ["FederatedVault", "GatheredVault", "JointVault", "SeparateVault", "parties_of"]
+__all__ = ["DataSets", "FederatedVault", "GatheredVault", "JointVault", "Party", "SeparateVault", "parties_of"]
+
+
+@dataclass(frozen=True)
+class DataSets:
+    """The rows of several parties that hold the same columns, one block for each party."""
+
+    blocks: Sequence[Matrix]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(block.shape[0] for block in self.blocks)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return sum(self.sizes), self.blocks[0].shape[1]
+
+    def split(self, y: Floats) -> list[Floats]:
+        """The targets of each party, of those of all."""
+        return np.split(y, np.cumsum(self.sizes)[:-1])
+
+
+class Party(CentralVault):
+    """The vault of one party, whose problem counts its own rows.
+
+    Beside the noisy answers of any vault it gives its part of a joint answer, in whole steps of a public grid. A part
+    has no noise: it may go nowhere but into an aggregation that adds it. It is paid for like an answer.
+    """
+
+    def gradient_part(self, theta: Floats, release: Release, clip: float, weight: float, grid: float) -> Integers:
+        """``weight`` times this party's mean gradient, each row's term clipped to l2 norm ``clip``."""
+        engine = self._charge("gradient", release, clip, theta)
+        mean = self._mean_gradient(engine, self._margins(engine, theta), self._limits(clip))
+        return whole_steps(weight * self.problem.stacked(mean), grid)
+
+    def minimiser_part(self, release: Release, clip: float, ridge: float, weight: float, grid: float) -> Integers:
+        """``weight`` times this party's certified minimiser."""
+        check_ridge(ridge)
+        engine = self._charge("minimiser", release, clip, self.problem.origin())
+        theta, _ = self._certified_minimiser(engine, self._limits(clip), clip, ridge, self.problem.row_norm)
+        return whole_steps(weight * theta, grid)
+
+    def printed_part(self, theta: Floats, release: Release, clip: float, weight: float) -> Floats:
+        """What ``gradient_part`` gives, without a grid: for a release that promises nothing."""
+        engine = self._charge("printed gradient", release, clip, theta)
+        mean = self._mean_gradient(engine, self._margins(engine, theta), self._limits(clip))
+        return weight * self.problem.stacked(mean)
+
+
+def whole_steps(value: Floats, grid: float) -> Integers:
+    """``value`` on the grid, each coordinate off by at most half a step and a round-off."""
+    return np.rint(np.clip(value / grid, -LARGEST_UNIT, LARGEST_UNIT)).astype(np.int64)
 
 
 def parties_of(data: DataSets, y: Floats, plan: Plan, noise: NoiseSource, sizes: Sequence[int]) -> list[Party]:
@@ -84,7 +136,7 @@ class JointVault(FederatedVault):
         clip = float(clip)
         law = self._law(release)
         self._charge("gradient", release, clip, theta)
-        theta = self._agreed(theta)
+        theta = self._agreed_point(theta)
         return self._joint(
             lambda party, grid: party.gradient_part(theta, release, clip, self._weight(party), grid),
             law, release, clip, self._gradient_sensitivity(release, clip),
@@ -151,7 +203,7 @@ class JointVault(FederatedVault):
             raise FloatingPointError(f"grid step {grid!r}: the bounds are too extreme; nothing is answered")
         return grid
 
-    def _agreed(self, theta: Floats) -> Floats:
+    def _agreed_point(self, theta: Floats) -> Floats:
         """The point that all parties compute at."""
         return theta
 
@@ -164,9 +216,10 @@ class GatheredVault(JointVault):
     """A joint vault whose parties are all in this process."""
 
     def __init__(
-        self, parties: Sequence[Party], sizes: Sequence[int], aggregation: Aggregation, *plan_noise_watch: Any
-    ) -> None:
-        super().__init__(parties, sizes, *plan_noise_watch)
+        self, parties: Sequence[Party], sizes: Sequence[int], aggregation: Aggregation, plan: Plan, noise: NoiseSource,
+        watch: Callable[[], None] = no_watch,
+    ) -> None:  # fmt: skip
+        super().__init__(parties, sizes, plan, noise, watch)
         self._aggregation = aggregation
 
     @property
@@ -191,19 +244,19 @@ class SeparateVault(FederatedVault):
     def gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
         """sum_j (n_j / n) (mean gradient of party j + its noise)."""
         self._charge("gradient", release, float(clip), theta)
-        return self._added_up(lambda party: party.gradient(theta, release, clip))
+        return self._weighted_sum(lambda party: party.gradient(theta, release, clip))
 
     def minimiser(self, release: Release, clip: float, ridge: float) -> Floats:
         """sum_j (n_j / n) (minimiser of party j + its noise)."""
         self._charge("minimiser", release, float(clip), self.problem.origin())
-        return self._added_up(lambda party: party.minimiser(release, clip, ridge))
+        return self._weighted_sum(lambda party: party.minimiser(release, clip, ridge))
 
     def perturbed_minimiser(self, support: Indices, release: Release, clip: float, ridge: float) -> Floats:
         """sum_j (n_j / n) (minimiser of party j's perturbed objective)."""
         self._charge("perturbed minimiser", release, float(clip), self.problem.origin())
-        return self._added_up(lambda party: party.perturbed_minimiser(support, release, clip, ridge))
+        return self._weighted_sum(lambda party: party.perturbed_minimiser(support, release, clip, ridge))
 
-    def _added_up(self, answer: Callable[[Party], Floats]) -> Floats:
+    def _weighted_sum(self, answer: Callable[[Party], Floats]) -> Floats:
         """The answers, each with its party's weight. On record is the largest party's, the least noisy one."""
         total = np.zeros(self.problem.dimension)
         for party in self._parties:

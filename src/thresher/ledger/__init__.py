@@ -8,9 +8,9 @@ from thresher.ledger.ledger import (
     Ledger,
     LedgerCheck,
     Reservation,
+    cost_told_if_memory_fails,
     ledger_at,
-    reserved,
-    stays_counted,
+    reservation_for,
     without_password,
 )
 
@@ -22,8 +22,8 @@ __all__ = [
     "LedgerError",
     "LedgerUnreachableError",
     "Reservation",
+    "cost_told_if_memory_fails",
     "ledger_at",
-    "reserved",
-    "stays_counted",
+    "reservation_for",
     "without_password",
 ]  # fmt: skip

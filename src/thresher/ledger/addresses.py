@@ -8,7 +8,7 @@ from urllib.parse import unquote, unquote_plus
 
 from thresher.ledger.errors import LedgerError
 
-__all__ = ["SCHEMES", "Address", "holds_secret", "is_misspelt", "shown"]
+__all__ = ["SCHEMES", "Address", "holds_secret", "is_misspelt", "masked_address"]
 
 SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 PARTS = re.compile(
@@ -62,7 +62,7 @@ class Address:
         return text
 
 
-def shown(text: str) -> str:
+def masked_address(text: str) -> str:
     """An address that is none, for a message about it."""
     return text if re.fullmatch(r"[\w+.-]*://[\w./:-]*", text) else f"{text.partition(':')[0][:20]}:***"
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from thresher.ledger.chain import START, Key
 from thresher.ledger.errors import LedgerError
-from thresher.ledger.fingerprint import Sketch, alike
+from thresher.ledger.fingerprint import Sketch, are_alike
 from thresher.privacy.accounting import Cost, Filter
 from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
 from thresher.privacy.releases import release_from_dict
@@ -24,10 +24,25 @@ __all__ = ["FORMAT", "Account", "Allowance", "Book", "Entry"]
 
 FORMAT = "thresher-ledger-1"
 
+ReleaseFields = dict[str, Any]
+"""A release as JSON: its kind, and the fields that this kind has."""
+
 
 @dataclass(frozen=True)
 class Allowance:
-    """An (epsilon, delta) that was spent, or is left."""
+    """An (epsilon, delta) that was spent, or is left.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        How much.
+
+    Examples
+    --------
+    >>> from thresher.ledger import Allowance
+    >>> Allowance(1.0, 1e-6).epsilon
+    1.0
+    """
 
     epsilon: float
     delta: float
@@ -35,7 +50,35 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of an account's history. ``epsilon`` is a grant, or what a fit costs alone at the delta granted."""
+    """A line of an account's history.
+
+    Parameters
+    ----------
+    id, at : str
+        Its name, and when it was written.
+    kind : "grant" or "fit"
+        What it tells of.
+    analyst : str or None
+        Whose it is, where grants are given analyst by analyst.
+    epsilon, delta : float
+        A grant, or what a fit costs alone at the delta granted.
+    status : "granted", "reserved" or "committed"
+        Whether the fit is done.
+    algorithm : str
+        What asked, of a fit.
+    certificate : str
+        The SHA-256 hash of the certificate of a committed fit.
+    hash : str
+        The entry's hash, which continues the ledger's chain.
+
+    Examples
+    --------
+    >>> from thresher import Ledger
+    >>> ledger = Ledger("history.db")
+    >>> ledger.grant("trial", epsilon=2.0, delta=1e-6)
+    >>> [(entry.kind, entry.epsilon) for entry in ledger.history("trial")]
+    [('grant', 2.0)]
+    """
 
     id: str
     at: str
@@ -50,6 +93,79 @@ class Entry:
 
 
 @dataclass
+class Line:
+    """What an account keeps of a grant or of a fit, whose cost is told at the delta granted when it is asked for."""
+
+    id: str
+    at: str
+    analyst: str | None
+    amount: Allowance | Cost
+    hash: str
+    algorithm: str | None = None
+    certificate: str | None = None
+
+    @property
+    def status(self) -> Literal["granted", "reserved", "committed"]:
+        if isinstance(self.amount, Allowance):
+            return "granted"
+        return "reserved" if self.certificate is None else "committed"
+
+    def told(self, delta: float) -> Entry:
+        """The line for people."""
+        amount = self.amount if isinstance(self.amount, Allowance) else Allowance(self.amount.epsilon(delta)[0], delta)
+        kind: Literal["grant", "fit"] = "grant" if amount is self.amount else "fit"
+        return Entry(
+            self.id, self.at, kind, self.analyst, amount.epsilon, amount.delta, self.status, self.algorithm,
+            self.certificate, self.hash,
+        )  # fmt: skip
+
+
+class GrantBody(TypedDict):
+    """The entry of a grant."""
+
+    id: str
+    at: str
+    dataset: str
+    analyst: str | None
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    unit: str
+
+
+class RowsBody(TypedDict):
+    """The entry that says which rows an account is about."""
+
+    dataset: str
+    sketch: list[str]
+
+
+class ReserveBody(TypedDict):
+    """The entry of a fit that is about to be asked."""
+
+    id: str
+    at: str
+    dataset: str
+    analyst: str | None
+    algorithm: str
+    releases: list[ReleaseFields]
+
+
+class ChargeBody(TypedDict):
+    """The entry of rounds that a fit which may be stopped is about to ask."""
+
+    id: str
+    rounds: int
+
+
+class CommitBody(TypedDict):
+    """The entry of a fit that is done."""
+
+    id: str
+    certificate: str
+
+
+@dataclass
 class Account:
     """One data set: who may spend how much, and what was spent."""
 
@@ -59,7 +175,7 @@ class Account:
     grants: dict[str | None, Allowance] = field(default_factory=dict)  # by analyst; None: all of them together
     costs: dict[str | None, Cost] = field(default_factory=dict)
     first_lost: dict[str | None, float] = field(default_factory=dict)  # of the first fit: see Filter
-    lines: dict[str, dict[str, Any]] = field(default_factory=dict)  # what history tells, by id
+    lines: dict[str, Line] = field(default_factory=dict)  # what history tells, by id
 
     def spent(self, analyst: str | None) -> Allowance:
         """What everybody, or one analyst, has reserved or spent, at the delta granted."""
@@ -84,8 +200,8 @@ class Account:
 
     def fits(self, analyst: str | None, status: str | None = None) -> int:
         """How many there were, of everybody or of one analyst."""
-        fits = [line for line in self.lines.values() if line["kind"] == "fit" and analyst in (None, line["analyst"])]
-        return sum(status in (None, line["status"]) for line in fits)
+        fits = [line for line in self.lines.values() if line.status != "granted" and analyst in (None, line.analyst)]
+        return sum(status in (None, line.status) for line in fits)
 
     def check(self, cost: Cost, analyst: str | None, adjacency: Adjacency, unit: str) -> None:
         """Raise unless a fit of this cost can be paid for by the data set's grant and by the analyst's own."""
@@ -120,14 +236,7 @@ class Account:
 
     def history(self) -> list[Entry]:
         grant = self._grant(None)
-        lines = []
-        for line in self.lines.values():
-            known = dict(line)
-            cost = known.pop("cost", None)
-            if cost is not None:
-                known |= {"epsilon": cost.epsilon(grant.delta)[0], "delta": grant.delta}
-            lines.append(Entry(**known))
-        return lines
+        return [line.told(grant.delta) for line in self.lines.values()]
 
     def spend(self, cost: Cost, analyst: str | None) -> None:
         for who in {None, analyst}:
@@ -195,7 +304,7 @@ class Book:
     def check_rows(self, dataset: str, sketch: Sketch) -> None:
         """Raise if these rows have been spent on under another name."""
         for name, sketches in self._sketches.items():
-            if name != dataset and any(alike(sketch, known) for known in sketches):
+            if name != dataset and any(are_alike(sketch, known) for known in sketches):
                 raise LedgerError(
                     f"dataset={dataset!r}: half of these rows or more have been spent on as {name!r}, and what they "
                     f"lose adds up; use dataset={name!r}"
@@ -204,19 +313,19 @@ class Book:
     def knows_rows(self, dataset: str, sketch: Sketch) -> bool:
         return sketch in self._sketches.get(dataset, [])
 
-    def line(self, entry: str) -> dict[str, Any]:
+    def line(self, entry: str) -> Line:
         """What is known of a fit."""
         if entry not in self._fits:
             raise LedgerError(f"entry {entry} is not in the ledger")
         return self._accounts[self._fits[entry]].lines[entry]
 
     def is_committed(self, entry: str) -> bool:
-        return bool(self.line(entry)["status"] == "committed")
+        return self.line(entry).status == "committed"
 
     def problems_of(self, account: Mapping[str, str]) -> list[str]:
         """Why the book cannot have paid for what names this data set, entry and hash."""
         entry = account["entry"]
-        if self._fits.get(entry) != account["dataset"] or self.line(entry)["hash"] != account["hash"]:
+        if self._fits.get(entry) != account["dataset"] or self.line(entry).hash != account["hash"]:
             return [f"entry {entry} of {account['dataset']!r} is not in the ledger"]
         return []
 
@@ -229,7 +338,7 @@ class Book:
         if self.is_committed(entry) or self.charged(entry) != before:
             raise LedgerError(f"entry {entry} was gone on with elsewhere, from a copy of its checkpoint; begin anew")
 
-    def check_resumed(self, account: Mapping[str, str], dataset: str, releases: list[dict[str, Any]]) -> None:
+    def check_resumed(self, account: Mapping[str, str], dataset: str, releases: list[ReleaseFields]) -> None:
         """Raise unless the entry has paid for these releases, and is one that may go on."""
         entry, problems = account["entry"], self.problems_of(account)
         if problems or account["dataset"] != dataset:
@@ -241,7 +350,7 @@ class Book:
 
     # -- entries ------------------------------------------------------------------------------------------------
 
-    def next_entry(self, body: Mapping[str, Any]) -> tuple[int, str, str]:
+    def next_entry(self, body: Mapping[str, object]) -> tuple[int, str, str]:
         """Such an entry as the next one: sequence, text, hash."""
         text = json.dumps(body, sort_keys=True, allow_nan=False)
         return self.sequence + 1, text, self._key.hash(self.head, text)
@@ -264,43 +373,37 @@ class Book:
         self.sequence, self.head = sequence, digest
         self.places[digest] = sequence
 
-    def _read_open(self, body: dict[str, Any], digest: str) -> None:
+    def _read_open(self, body: Mapping[str, object], digest: str) -> None:
         if body["format"] != FORMAT:
             raise ValueError(f"format {body['format']!r}")
 
-    def _read_grant(self, body: dict[str, Any], digest: str) -> None:
+    def _read_grant(self, body: GrantBody, digest: str) -> None:
         dataset, analyst = body["dataset"], body["analyst"]
         budget = Budget(body["epsilon"], body["delta"], body["adjacency"])
         account = self._accounts.setdefault(dataset, Account(dataset, budget.adjacency, body["unit"]))
         account.grants[analyst] = Allowance(budget.epsilon, budget.delta)
-        account.lines[body["id"]] = {
-            "id": body["id"], "at": body["at"], "kind": "grant", "analyst": analyst, "epsilon": budget.epsilon,
-            "delta": budget.delta, "status": "granted", "hash": digest,
-        }  # fmt: skip
+        account.lines[body["id"]] = Line(body["id"], body["at"], analyst, account.grants[analyst], digest)
 
-    def _read_rows(self, body: dict[str, Any], digest: str) -> None:
+    def _read_rows(self, body: RowsBody, digest: str) -> None:
         self._sketches.setdefault(body["dataset"], []).append(tuple(body["sketch"]))
 
-    def _read_reserve(self, body: dict[str, Any], digest: str) -> None:
+    def _read_reserve(self, body: ReserveBody, digest: str) -> None:
         account, cost = self.account(body["dataset"]), cost_of(json.dumps(body["releases"]))
         account.spend(cost, body["analyst"])
-        account.lines[body["id"]] = {
-            "id": body["id"], "at": body["at"], "kind": "fit", "analyst": body["analyst"], "cost": cost,
-            "status": "reserved", "algorithm": body["algorithm"], "hash": digest,
-        }  # fmt: skip
+        line = Line(body["id"], body["at"], body["analyst"], cost, digest, body["algorithm"])
+        account.lines[line.id] = line
         self._fits[body["id"]] = account.dataset
         self._planned[body["id"]] = _digest(body["releases"])
 
-    def _read_charge(self, body: dict[str, Any], digest: str) -> None:
+    def _read_charge(self, body: ChargeBody, digest: str) -> None:
         self.line(body["id"])
         self._rounds[body["id"]] = max(self.charged(body["id"]), int(body["rounds"]))
 
-    def _read_commit(self, body: dict[str, Any], digest: str) -> None:
-        line = self.line(body["id"])
-        line |= {"status": "committed", "certificate": body["certificate"]}
+    def _read_commit(self, body: CommitBody, digest: str) -> None:
+        self.line(body["id"]).certificate = body["certificate"]
 
 
-def _digest(releases: list[dict[str, Any]]) -> str:
+def _digest(releases: list[ReleaseFields]) -> str:
     return sha256(json.dumps(releases, sort_keys=True).encode()).hexdigest()
 
 

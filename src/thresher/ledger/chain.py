@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from pathlib import Path
 
-from thresher.data.whole_files import sync_folder
+from thresher.data.atomic_files import sync_folder
 from thresher.ledger.errors import LedgerError, LedgerUnreachableError
 
 __all__ = ["START", "Key"]
@@ -29,7 +29,7 @@ class Key:
     @classmethod
     def read(cls, path: Path) -> Key:
         try:
-            with open(path, "rb", opener=_at_once) as file:
+            with open(path, "rb", opener=_open_without_waiting) as file:
                 secret = file.read(LENGTH + 1)
         except OSError:
             raise LedgerUnreachableError(
@@ -84,6 +84,6 @@ class Key:
         return blake2b(message, digest_size=8, key=self.secret).digest()
 
 
-def _at_once(path: str, flags: int) -> int:
+def _open_without_waiting(path: str, flags: int) -> int:
     """A pipe beside a stranger's ledger would be waited for, a device never end."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

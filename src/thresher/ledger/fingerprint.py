@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.data.dask.collections import Partitions, Sealed
+from thresher.data.dask import Partitions, Sealed
 from thresher.data.sparse_structure import check_structure
 from thresher.ledger.chain import Key
+from thresher.privacy.arrays import Matrix
 
-__all__ = ["KEPT", "ODD", "Sketch", "alike", "mixed", "sketch_of"]
+__all__ = ["KEPT", "ODD", "Sketch", "are_alike", "scrambled", "sketch_of"]
 
 Words = NDArray[np.uint64]
 Sketch = tuple[str, ...]
@@ -26,7 +26,7 @@ BLOCK = 2**18  # entries that are hashed at a time
 ODD = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
 
 
-def sketch_of(X: Any, key: Key) -> Sketch:
+def sketch_of(X: Matrix, key: Key) -> Sketch:
     """The names of the rows whose hashes are smallest, each with how often it occurs.
 
     Hashes look random, so these are KEPT random rows, and of a part of the data about the same ones: a part that holds
@@ -43,7 +43,7 @@ def sketch_of(X: Any, key: Key) -> Sketch:
     return tuple(sorted(f"{key.of_row(hashed)}*{found[hashed]}" for hashed in sorted(found)[:KEPT]))
 
 
-def alike(one: Sketch, other: Sketch) -> bool:
+def are_alike(one: Sketch, other: Sketch) -> bool:
     """Whether about half of the rows of the smaller data set, or more, are in the other.
 
     A few rows in common never are enough: or whoever may spend on some account could ask about single rows of another.
@@ -55,9 +55,9 @@ def _sealed(part: Sealed, sealed_key: Sealed) -> Counter[int]:
     return _smallest(part.value, sealed_key.value)
 
 
-def _smallest(X: Any, key: Key) -> Counter[int]:
+def _smallest(X: Matrix, key: Key) -> Counter[int]:
     """The KEPT smallest hashes and how often they occur; one of the smallest of all is one of each part that has it."""
-    columns = mixed(np.arange(X.shape[1], dtype=np.uint64) * ODD[0] + np.uint64(key.number))
+    columns = scrambled(np.arange(X.shape[1], dtype=np.uint64) * ODD[0] + np.uint64(key.number))
     kept: Counter[int] = Counter()
     for rows in _blocks(X):
         hashes = _hashes(rows, columns)
@@ -69,7 +69,7 @@ def _smallest(X: Any, key: Key) -> Counter[int]:
     return kept
 
 
-def _blocks(X: Any) -> Iterable[Any]:
+def _blocks(X: Matrix) -> Iterable[Matrix]:
     """Some rows at a time."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)
@@ -79,23 +79,23 @@ def _blocks(X: Any) -> Iterable[Any]:
     return (X[first : first + step] for first in range(0, X.shape[0], step))
 
 
-def _hashes(rows: Any, columns: Words) -> Words:
+def _hashes(rows: Matrix, columns: Words) -> Words:
     """Of each row the sum of hashes of its entries other than zero, as double precision holds them, modulo 2^64."""
     if sparse.issparse(rows):
         rows = sparse.csr_array(rows, dtype=np.float64, copy=True)
         rows.sum_duplicates()
-        entries = np.where(rows.data != 0, mixed(rows.data.view(np.uint64) ^ columns[rows.indices]), np.uint64(0))
+        entries = np.where(rows.data != 0, scrambled(rows.data.view(np.uint64) ^ columns[rows.indices]), np.uint64(0))
         total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
         sums: Words = total[rows.indptr[1:]] - total[rows.indptr[:-1]]  # exact, for it is modulo 2^64
         return sums
     values = np.ascontiguousarray(rows, dtype=np.float64)
-    entries = mixed(values.view(np.uint64) ^ columns)
+    entries = scrambled(values.view(np.uint64) ^ columns)
     entries[values == 0] = 0
     hashes: Words = entries.sum(axis=1, dtype=np.uint64)
     return hashes
 
 
-def mixed(words: Words) -> Words:
+def scrambled(words: Words) -> Words:
     """A bijection after which words look random; the words given are overwritten."""
     for shift, odd in ((30, ODD[1]), (27, ODD[2])):
         words ^= words >> np.uint64(shift)

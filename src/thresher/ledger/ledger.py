@@ -6,13 +6,13 @@ import os
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from thresher.ledger.addresses import holds_secret
 from thresher.ledger.book import FORMAT, Allowance, Book, Entry
@@ -21,19 +21,54 @@ from thresher.ledger.errors import LedgerError, LedgerUnreachableError
 from thresher.ledger.fingerprint import sketch_of
 from thresher.ledger.stores import Run, store_of
 from thresher.privacy import logs
+from thresher.privacy.arrays import Matrix
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import Unsettled
 
-__all__ = ["Ledger", "LedgerCheck", "Reservation", "ledger_at", "reserved", "stays_counted", "without_password"]
+__all__ = [
+    "Ledger",
+    "LedgerCheck",
+    "Reservation",
+    "cost_told_if_memory_fails",
+    "ledger_at",
+    "reservation_for",
+    "without_password",
+]
 
 UNITS = ("row", "person")
+
+Body = Mapping[str, object]
+"""An entry's facts, by its kind; ``thresher.ledger.book`` reads them."""
+
+Given = TypeVar("Given")
 
 
 @dataclass(frozen=True)
 class LedgerCheck:
-    """The outcome of ``Ledger.verify``; true if no entry was changed, left out or put in."""
+    """The outcome of ``Ledger.verify``; true if no entry was changed, left out or put in.
+
+    Parameters
+    ----------
+    ok : bool
+        Whether all is as it was written.
+    entries : int
+        How many entries there are.
+    head : str
+        The hash of the last one. Whoever keeps it can show later that no entry up to it is gone.
+    problems : tuple of str
+        What is not as it was written.
+
+    Examples
+    --------
+    >>> from thresher import Ledger
+    >>> ledger = Ledger("checked.db")
+    >>> ledger.grant("trial", epsilon=2.0, delta=1e-6)
+    >>> check = ledger.verify()
+    >>> check.ok, check.entries
+    (True, 2)
+    """
 
     ok: bool
     entries: int
@@ -61,6 +96,14 @@ class Ledger:
     key : path
         The file with the ledger's secret. Default: what the environment variable THRESHER_LEDGER_KEY names, else
         budget.db.key beside budget.db, or ~/.thresher-ledger.key for PostgreSQL.
+
+    Examples
+    --------
+    >>> from thresher import Ledger
+    >>> ledger = Ledger("budget.db")
+    >>> ledger.grant("trial", epsilon=2.0, delta=1e-6)
+    >>> ledger.remaining("trial")
+    Allowance(epsilon=2.0, delta=1e-06)
     """
 
     def __init__(self, url: str | Path, *, analyst: str | None = None, key: str | Path | None = None) -> None:
@@ -83,14 +126,14 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.name!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[str, str | None, str]]:
         """A copy is the same ledger: what counts is in the store. A password in the URL stays in this process."""
         return _ledger, (self.url, self.analyst, str(self.key_path))
 
     def __copy__(self) -> Ledger:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+    def __deepcopy__(self, memo: dict[int, object]) -> Ledger:
         return self  # as clones of estimators have it, with its password
 
     # -- the custodian ------------------------------------------------------------------------------------------
@@ -120,7 +163,7 @@ class Ledger:
             raise LedgerError(f"unit={unit!r} must be one of {', '.join(map(repr, UNITS))}")
         self.create()
 
-        def body(book: Book) -> list[dict[str, Any]]:
+        def body(book: Book) -> list[Body]:
             book.check_grant(dataset, analyst, budget.adjacency, unit)
             return [
                 {
@@ -154,7 +197,7 @@ class Ledger:
         with self._reading() as book:
             return book.account(dataset).history()
 
-    def summary(self, dataset: str) -> list[dict[str, Any]]:
+    def summary(self, dataset: str) -> list[dict[str, str | float | None]]:
         """Of the data set and then of each analyst with a grant: granted, spent, and what one more fit may have."""
         with self._reading() as book:
             account = book.account(dataset)
@@ -194,7 +237,7 @@ class Ledger:
 
     # -- a fit --------------------------------------------------------------------------------------------------
 
-    def reserve(self, dataset: str, plan: Plan, rows: Any = None) -> Reservation:
+    def reserve(self, dataset: str, plan: Plan, rows: Matrix = None) -> Reservation:
         """Count the cost of ``plan`` against the grant of ``dataset``, durably, or raise BudgetExceeded.
 
         ``rows`` are recognised, and refused if they were spent on under another name.
@@ -212,7 +255,7 @@ class Ledger:
             check(now)  # before others have to wait, for convolutions take long and are remembered; and before the rows
         sketch = None if rows is None else sketch_of(rows, self._key())
 
-        def bodies(book: Book) -> list[dict[str, Any]]:
+        def bodies(book: Book) -> list[Body]:
             check(book)
             if sketch is None:
                 return [spending]
@@ -240,7 +283,7 @@ class Ledger:
         """Count ``rounds`` of such a fit as asked, before they are, if it was ``before`` so far; it never decreases."""
         body = {"kind": "charge", "id": account["entry"], "rounds": rounds}
 
-        def bodies(book: Book) -> list[dict[str, Any]]:
+        def bodies(book: Book) -> list[Body]:
             book.check_charge(account["entry"], before)
             return [body]
 
@@ -271,7 +314,7 @@ class Ledger:
                 book = self._up_to_date(run)
             yield book
 
-    def _write(self, bodies: Callable[[Book], list[dict[str, Any]]]) -> str:
+    def _write(self, bodies: Callable[[Book], list[Body]]) -> str:
         """Append entries that are made, and allowed, by an up-to-date book while nobody else can write."""
         with self._lock:
             with self._store.transaction() as run:
@@ -321,7 +364,24 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A cost that counts, whatever comes of the fit."""
+    """A cost that counts, whatever comes of the fit.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where it counts.
+    account : dict
+        The data set, the entry's id and its hash, as certificates carry them.
+
+    Examples
+    --------
+    >>> from thresher import Ledger, SparseRegressor
+    >>> ledger = Ledger("reserved.db")
+    >>> ledger.grant("trial", epsilon=2.0, delta=1e-6)
+    >>> plan = SparseRegressor(2, epsilon=1.0, delta=1e-7, feature_bound=1.0, target_bound=1.0).plan(5000, 10)
+    >>> ledger.reserve("trial", plan).account["dataset"]
+    'trial'
+    """
 
     ledger: Ledger
     account: dict[str, str]
@@ -345,11 +405,33 @@ class Reservation:
         return told
 
 
-def reserved(
-    ledger: Ledger | str | Path | None, dataset: str | None, plan: Plan, rows: Any,
+def reservation_for(
+    ledger: Ledger | str | Path | None, dataset: str | None, plan: Plan, rows: Matrix,
     begun: dict[str, str] | None = None,
 ) -> Reservation | None:  # fmt: skip
-    """A reservation for a fit of ``plan``, if it has a ledger; the one it was ``begun`` with, if it goes on."""
+    """A reservation for a fit of ``plan``, if it has a ledger; the one it was ``begun`` with, if it goes on.
+
+    Parameters
+    ----------
+    ledger : Ledger, its URL, or None
+        Who pays.
+    dataset : str or None
+        The name of the ledger's account; one without a ledger is refused.
+    plan : Plan
+        What the fit will release.
+    rows : array, sparse matrix or None
+        The rows, which are recognised if they were spent on under another name.
+    begun : dict or None
+        The account of a reservation, as a checkpoint keeps it.
+
+    Examples
+    --------
+    >>> from thresher import SparseRegressor
+    >>> from thresher.ledger import reservation_for
+    >>> plan = SparseRegressor(2, feature_bound=1.0, target_bound=1.0).plan(5000, 10)
+    >>> reservation_for(None, None, plan, None) is None
+    True
+    """
     if ledger is None:
         if dataset is not None:
             raise LedgerError(f"dataset={dataset!r} names an account of a ledger; give ledger= as well, or neither")
@@ -361,8 +443,25 @@ def reserved(
 
 
 @contextmanager
-def stays_counted(paid: Reservation | None, plan: Plan) -> Iterator[None]:
-    """A fit that was paid for: if there is no memory for it, the error says what stays spent."""
+def cost_told_if_memory_fails(paid: Reservation | None, plan: Plan) -> Iterator[None]:
+    """A fit that was paid for: if there is no memory for it, the error says what stays spent.
+
+    Parameters
+    ----------
+    paid : Reservation or None
+        What was paid; without a ledger the error stays as it is.
+    plan : Plan
+        What was paid for.
+
+    Examples
+    --------
+    >>> from thresher import SparseRegressor
+    >>> from thresher.ledger import cost_told_if_memory_fails
+    >>> plan = SparseRegressor(2, feature_bound=1.0, target_bound=1.0).plan(5000, 10)
+    >>> with cost_told_if_memory_fails(None, plan):
+    ...     print("fitted")
+    fitted
+    """
     try:
         yield
     except MemoryError:
@@ -375,17 +474,41 @@ def stays_counted(paid: Reservation | None, plan: Plan) -> Iterator[None]:
         ) from None
 
 
-def without_password(ledger: Any) -> Any:
-    """What may be kept, shown and pickled of a ``ledger``: a ``Ledger`` in place of an address with a password."""
+def without_password(ledger: Given) -> Given | Ledger:
+    """What may be kept, shown and pickled of a ledger: a ``Ledger`` in place of an address with a password.
+
+    Parameters
+    ----------
+    ledger : Ledger, URL, path or None
+        As a user gives it.
+
+    Examples
+    --------
+    >>> from thresher.ledger import without_password
+    >>> without_password("budget.db")
+    'budget.db'
+    """
     return Ledger(ledger) if isinstance(ledger, str) and holds_secret(ledger) else ledger
 
 
 def ledger_at(ledger: Ledger | str | Path) -> Ledger:
-    """The ledger that is given as one, or by its address."""
+    """The ledger that is given as one, or by its address.
+
+    Parameters
+    ----------
+    ledger : Ledger, URL or path
+        As a user gives it.
+
+    Examples
+    --------
+    >>> from thresher.ledger import ledger_at
+    >>> ledger_at("budget.db").files[0].name
+    'budget.db'
+    """
     return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
 
 
-def _append(run: Run, book: Book, body: dict[str, Any]) -> None:
+def _append(run: Run, book: Book, body: Body) -> None:
     known = {"id": uuid.uuid4().hex, "at": datetime.now(UTC).isoformat(timespec="seconds")}
     sequence, text, digest = book.next_entry({**known, **body})
     run("INSERT INTO thresher_ledger VALUES (:sequence, :body, :hash)", sequence=sequence, body=text, hash=digest)
@@ -400,7 +523,7 @@ def _problems_of(certificate: Certificate, book: Book) -> list[str]:
     if problems:
         return problems
     entry = certificate.ledger["entry"]
-    if book.line(entry).get("certificate") not in (None, _digest(certificate)):
+    if book.line(entry).certificate not in (None, _digest(certificate)):
         return [f"the certificate is not the one that entry {entry} was committed with"]
     return []
 

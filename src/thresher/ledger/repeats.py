@@ -12,19 +12,20 @@ import warnings
 from collections import Counter, deque
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.ledger.chain import LENGTH, Key
-from thresher.ledger.fingerprint import ODD, mixed
+from thresher.ledger.fingerprint import ODD, scrambled
 from thresher.privacy.accounting import Cost
+from thresher.privacy.arrays import Matrix, Values
 from thresher.privacy.plan import Plan
 from thresher.privacy.warnings import FittedBefore
 
-__all__ = ["MEMORY", "Memory", "note_of_repeats"]
+__all__ = ["MEMORY", "FitMemory", "note_of_repeats"]
 
 SHARED = 0.25  # of the smaller table: what two fits have in common if they share rows to speak of
 FEW = 8  # rows in common that may be chance
@@ -36,14 +37,17 @@ DIGITS = 20  # bits of a product that are left out: its last ones depend on wher
 BLOCK = 2**18  # numbers that are widened at a time
 
 
+SketchKey = tuple[frozenset[tuple[int, int]], float]
+
+
 @dataclass(frozen=True)
-class Sketch:
+class RowSketch:
     """Names of the rows whose hashes are smallest, the same ones of any table that has them."""
 
     counts: dict[int, int]  # by name: how often such a row occurs
     chance: float  # at most, that a row of other people is equal to a row of these
 
-    def shares_with(self, other: Sketch) -> bool:
+    def shares_with(self, other: RowSketch) -> bool:
         """Whether more rows are equal than chance makes equal, or all are, and as often."""
         if self._names.isdisjoint(other._names):
             return False
@@ -57,7 +61,7 @@ class Sketch:
         return len(same) >= SAME * max(len(mine), len(theirs)) and bits >= BITS
 
     @cached_property
-    def key(self) -> tuple[frozenset[tuple[int, int]], float]:
+    def key(self) -> SketchKey:
         """Equal for equal sketches."""
         return frozenset(self.counts.items()), self.chance
 
@@ -71,10 +75,10 @@ class Sketch:
 
 
 @dataclass(eq=False)
-class Fit:
+class RememberedFit:
     """What is remembered of a fit: no row, and nothing that could be had from one without the key."""
 
-    sketch: Sketch
+    sketch: RowSketch
     plan: Plan
     cost: Cost
     warned: bool = False  # whether somebody was told that its rows are fitted again
@@ -85,23 +89,23 @@ class Fit:
         return str(self.plan.budget.adjacency), self.plan.problem.unit
 
 
-class Memory:
+class FitMemory:
     """The fits of this process. Its key is drawn anew for each, and never stored."""
 
     def __init__(self) -> None:
         self._key = Key(secrets.token_bytes(LENGTH))
-        self._fits: deque[Fit] = deque(maxlen=MOST_FITS)
+        self._fits: deque[RememberedFit] = deque(maxlen=MOST_FITS)
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("what a process remembers of its fits never leaves it: it cannot be pickled or copied")
 
-    def add(self, X: Any, plan: Plan, counted: bool = False) -> tuple[list[Fit], bool]:
+    def add(self, X: Matrix, plan: Plan, counted: bool = False) -> tuple[list[RememberedFit], bool]:
         """Remember a fit; returns it after those that it shares rows with, and whether nobody was told of them yet.
 
         Of one that a ledger counted nobody needs to be told, but of the next one that none counts.
         """
-        fit = Fit(self._sketch(X), plan, plan.cost)
+        fit = RememberedFit(self._sketch(X), plan, plan.cost)
         with self._lock:
             if counted:
                 self._fits.append(fit)
@@ -113,9 +117,9 @@ class Memory:
                 known.warned = len(fits) > 1
         return fits, news
 
-    def _sharing_with(self, fit: Fit) -> list[Fit]:
+    def _sharing_with(self, fit: RememberedFit) -> list[RememberedFit]:
         """Earlier fits that share rows with it; of equal sketches, as a loop makes them, one is compared."""
-        alike: dict[Any, list[Fit]] = {}
+        alike: dict[SketchKey, list[RememberedFit]] = {}
         for known in self._fits:
             alike.setdefault(known.sketch.key, []).append(known)
         return [
@@ -124,21 +128,21 @@ class Memory:
             for known in some if known.neighbours == fit.neighbours
         ]  # fmt: skip
 
-    def _sketch(self, X: Any) -> Sketch:
+    def _sketch(self, X: Matrix) -> RowSketch:
         """A row is hashed by one product with random weights: hashing every entry would take as long as a fit."""
-        words = mixed(np.arange(X.shape[1], dtype=np.uint64) * ODD[0] + np.uint64(self._key.number))
+        words = scrambled(np.arange(X.shape[1], dtype=np.uint64) * ODD[0] + np.uint64(self._key.number))
         weights = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53 - 0.5
         products = _products(X, weights)
-        hashes = mixed((products.view(np.uint64) + np.uint64(2 ** (DIGITS - 1))) >> np.uint64(DIGITS))
+        hashes = scrambled((products.view(np.uint64) + np.uint64(2 ** (DIGITS - 1))) >> np.uint64(DIGITS))
         names, counts = np.unique(hashes, return_counts=True)
         kept = dict(zip(names[:KEPT].tolist(), counts[:KEPT].tolist(), strict=True))
-        return Sketch(kept, 0.0 if _are_drawn_again(X, hashes, names) else _chance(counts))
+        return RowSketch(kept, 0.0 if _is_bootstrap_sample(X, hashes, names) else _chance(counts))
 
 
-MEMORY = Memory()
+MEMORY = FitMemory()
 
 
-def note_of_repeats(X: Any, plan: Plan, counted: bool = False) -> tuple[str, ...]:
+def note_of_repeats(X: Matrix, plan: Plan, counted: bool = False) -> tuple[str, ...]:
     """What the certificate of a fit should say of earlier ones of the same rows, if there were any; warns once.
 
     One that is ``counted`` by a ledger says nothing.
@@ -148,7 +152,7 @@ def note_of_repeats(X: Any, plan: Plan, counted: bool = False) -> tuple[str, ...
     fits, news = MEMORY.add(X, plan, counted)
     if len(fits) == 1:
         return ()
-    told = f"{len(fits)} fits of this process share many of their rows, and cost {_together(fits)} together"
+    told = f"{len(fits)} fits of this process share many of their rows, and cost {_total_cost(fits)} together"
     if news:
         warnings.warn(
             f"fit: these rows, or many of them, were fitted before. {told}, which the certificate of a single fit does "
@@ -159,7 +163,7 @@ def note_of_repeats(X: Any, plan: Plan, counted: bool = False) -> tuple[str, ...
     return (f"{told}; what other processes fitted is not known here, a ledger counts it",)
 
 
-def _together(fits: list[Fit]) -> str:
+def _total_cost(fits: list[RememberedFit]) -> str:
     """The costs of all, added up and converted once; random batches would take long, so that their epsilons are."""
     delta = math.fsum(fit.plan.budget.delta for fit in fits)
     costs = {fit.plan.releases: fit.cost for fit in fits}
@@ -188,7 +192,7 @@ def _chance(counts: NDArray[np.intp]) -> float:
     return 2 * float(np.mean(counts > 1)) if len(counts) else 0.0
 
 
-def _are_drawn_again(X: Any, hashes: NDArray[np.uint64], names: NDArray[np.uint64]) -> bool:
+def _is_bootstrap_sample(X: Matrix, hashes: NDArray[np.uint64], names: NDArray[np.uint64]) -> bool:
     """Whether rows occur more than once since they are a bootstrap sample: n draws out of n rows, which are about
     n (1 - 1/e) different ones. Those have numbers of their own, where rows of few values are equal by chance."""
     rows = len(hashes)
@@ -201,7 +205,7 @@ def _are_drawn_again(X: Any, hashes: NDArray[np.uint64], names: NDArray[np.uint6
     return len(np.unique(cells.row[times[which] == 1])) > len(some) / 2
 
 
-def _products(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _products(X: Matrix, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """X weights in double precision, of entries as single precision holds them; zeros without their sign."""
     with np.errstate(over="ignore", invalid="ignore"):
         if sparse.issparse(X):
@@ -211,5 +215,5 @@ def _products(X: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([*blocks, np.empty(0)]) + 0.0
 
 
-def _single(rows: NDArray[Any]) -> NDArray[np.float64]:
+def _single(rows: Values) -> NDArray[np.float64]:
     return rows.astype(np.float32, copy=False).astype(np.float64)

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from thresher.ledger.addresses import SCHEMES, Address, is_misspelt, shown
+from thresher.ledger.addresses import SCHEMES, Address, is_misspelt, masked_address
 from thresher.ledger.errors import LedgerError, LedgerUnreachableError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 __all__ = ["PostgresStore", "Run", "SQLiteStore", "Store", "store_of"]
 
-Run = Callable[..., list[tuple[Any, ...]]]
+Row = tuple[Any, ...]
+"""Of a table: what a driver makes of its columns."""
+
+Run = Callable[..., list[Row]]
 """Executes a statement with named parameters and returns its rows."""
 
 TABLE = "thresher_ledger (sequence BIGINT PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
@@ -44,7 +50,7 @@ LOCK = 0x7468726573686572  # the advisory lock of PostgreSQL that writers hold: 
 class Store(Protocol):
     """A place for entries."""
 
-    def transaction(self, *, create: bool = False, reading: bool = False) -> Any:
+    def transaction(self, *, create: bool = False, reading: bool = False) -> AbstractContextManager[Run]:
         """A context manager that yields a ``Run``; all of what it ran holds, or nothing."""
 
     @property
@@ -75,7 +81,7 @@ def store_of(url: str | Path) -> Store:
     if found and scheme in SCHEMES:
         return PostgresStore(Address.of(rest))
     raise LedgerError(
-        f"ledger={shown(text)!r} must be the path of a file, 'sqlite:///budget.db' or "
+        f"ledger={masked_address(text)!r} must be the path of a file, 'sqlite:///budget.db' or "
         "'postgresql://user@host/database'; a ledger in memory would be forgotten"
     )
 
@@ -177,7 +183,7 @@ class PostgresStore:
                     connection.execute(sql.text(CREATE))
                 self._check_table(connection)
 
-                def run(statement: str, **values: Any) -> list[tuple[Any, ...]]:
+                def run(statement: str, **values: str | int) -> list[Row]:
                     answer = connection.execute(sql.text(statement), values)
                     return [tuple(row) for row in answer] if answer.returns_rows else []
 
@@ -189,7 +195,7 @@ class PostgresStore:
             passing = isinstance(error, (sql.exc.OperationalError, sql.exc.InterfaceError))
             raise _refusal(self.name, reason, passing) from None
 
-    def _check_table(self, connection: Any) -> None:
+    def _check_table(self, connection: Connection) -> None:
         """Refuse whatever may not keep entries, or not show them: triggers (those of foreign keys, too), rules, views,
         row security, tables that a crash empties, inheritance, other columns."""
         found = connection.execute(self._sql.text(CATALOGUE)).first()

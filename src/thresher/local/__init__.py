@@ -2,7 +2,7 @@
 
     server = Server(LocalSparseRegressor(5, 1.0, feature_bound=1.0, target_bound=3.0), people=10_000, features=100)
     text = server.task.to_json()                          # published
-    client = Client(Task.from_json(text), x, y)           # on each person's device
+    client = Client(SurveyTask.from_json(text), x, y)           # on each person's device
     server.receive(client.answer(server.question()))      # once per person; questions travel as JSON, answers as bytes
     server.close_round()                                  # and so on, until server.finished
     model = server.model()
@@ -13,7 +13,7 @@ Who can do what to whom is said in ``thresher.local.client`` (a hostile server) 
 
 from thresher.local.client import Client
 from thresher.local.server import Server
-from thresher.local.task import Question, Task
+from thresher.local.task import SurveyQuestion, SurveyTask
 from thresher.local.wire import BadReport, Report, decode, encode
 
-__all__ = ["BadReport", "Client", "Question", "Report", "Server", "Task", "decode", "encode"]
+__all__ = ["BadReport", "Client", "Report", "Server", "SurveyQuestion", "SurveyTask", "decode", "encode"]

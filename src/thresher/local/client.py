@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
-from thresher.data.concealment import discreet
-from thresher.data.whole_files import sync_folder
-from thresher.local.task import Question, Task
-from thresher.local.wire import Report, encode, format_of, fresh_id
+from thresher.data.atomic_files import sync_folder
+from thresher.data.concealment import without_causes
+from thresher.local.task import Label, SurveyQuestion, SurveyTask
+from thresher.local.wire import Report, Reports, encode, format_of, fresh_id
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import BudgetExceeded, is_whole
 from thresher.vaults.people import Reporter, unit_labels
+from thresher.vaults.randomisers import Classes
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Client"]
@@ -37,32 +39,42 @@ class Client:
 
     Parameters
     ----------
-    task : Task
-        What the survey states; read ``Task.describe`` first.
-    x, y
-        The record: ``task.features`` numbers (None where features are public), and the target or class label. It may
-        be wild, it is clipped; it may not hold NaN, and a person whose record is refused sends nothing, which may be
-        noticed. Errors show no value of it.
+    task : SurveyTask
+        What the survey states; read ``SurveyTask.describe`` first.
+    x : sequence
+        The record: ``task.features`` numbers, None where features are public. It may be wild, it is clipped; it may not
+        hold NaN, and a person whose record is refused sends nothing, which may be noticed. Errors show no value of it.
+    y : float or label
+        The target or the class label of the record.
     row : int
         Where features are public, the number of this person's row.
     spent : path
         A file that says that this person has reported, made before the report is. Across restarts and processes there
         is then one report at most, even if the device fails in between. One file for each survey, or one for all.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Client, Server
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> report = Client(server.task, [0.5, -1.0], 1.5).answer(server.question())
+    >>> len(report)
+    46
     """
 
-    @discreet
+    @without_causes
     def __init__(
         self,
-        task: Task,
-        x: Any,
-        y: Any,
+        task: SurveyTask,
+        x: Sequence[float] | Floats | None,
+        y: Label,
         *,
         row: int | None = None,
         spent: str | Path | None = None,
         _noise: NoiseSource | None = None,
     ) -> None:
-        if not isinstance(task, Task):
-            raise TypeError(f"task={type(task).__name__} must be a Task; read JSON with Task.from_json")
+        if not isinstance(task, SurveyTask):
+            raise TypeError(f"task={type(task).__name__} must be a SurveyTask; read JSON with SurveyTask.from_json")
         self.task = task
         self._row = _checked_row(task, row)
         self._record: tuple[Floats, Floats] | None = (_checked_features(task, x), _checked_target(task, y))
@@ -71,7 +83,7 @@ class Client:
         self._lock = threading.Lock()
         self._process = os.getpid()
 
-    def answer(self, question: Question) -> bytes:
+    def answer(self, question: SurveyQuestion) -> bytes:
         """The report, to be handed to the server. What can be refused is refused before anything is spent."""
         theta = self._checked(question)
         x, y = self._spend()
@@ -79,10 +91,12 @@ class Client:
         units = format_of(self.task).units(self._randomised(x, y, theta, noise), noise)
         return encode(Report(question.round, fresh_id(noise), self._row, units[0]), self.task)
 
-    def _checked(self, question: Question) -> Floats:
+    def _checked(self, question: SurveyQuestion) -> Floats:
         """The point asked about, if the question belongs to the task."""
-        if not isinstance(question, Question):
-            raise TypeError(f"question={type(question).__name__} must be a Question; read JSON with Question.from_json")
+        if not isinstance(question, SurveyQuestion):
+            raise TypeError(
+                f"question={type(question).__name__} must be a SurveyQuestion; read JSON with SurveyQuestion.from_json"
+            )
         task = self.task
         if question.task != task.fingerprint:
             raise ValueError(
@@ -111,20 +125,21 @@ class Client:
             record, self._record = self._record, None
             return record
 
-    def _randomised(self, x: Floats, y: Floats, theta: Floats, noise: NoiseSource) -> Any:
+    def _randomised(self, x: Floats, y: Floats, theta: Floats, noise: NoiseSource) -> Reports:
         """What the randomiser reports of one record."""
         task = self.task
         if task.clip is not None:
-            return Reporter(task.problem, task.release, task.clip).report(x, y, theta, noise)
-        if task.target_bound is not None:
-            return task.randomiser.randomise(unit_labels(y, task.problem.bounds), noise)
-        return task.randomiser.randomise(y.astype(np.int64), noise)
+            report: Reports = Reporter(task.problem, task.release, task.clip).report(x, y, theta, noise)
+            return report
+        if isinstance(task.randomiser, Classes):
+            return task.randomiser.randomise(y.astype(np.int64), noise)
+        return task.randomiser.randomise(unit_labels(y, task.problem.bounds), noise)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a client never leaves its process: it cannot be pickled or copied, or it would report twice")
 
 
-def _claim(marker: Path, task: Task) -> None:
+def _claim(marker: Path, task: SurveyTask) -> None:
     """Make the marker, or refuse if it is there. On the disk before the report exists, so no crash forgets a report."""
     try:
         file = os.open(marker, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -137,7 +152,7 @@ def _claim(marker: Path, task: Task) -> None:
     sync_folder(marker.parent)
 
 
-def _checked_features(task: Task, x: Any) -> Floats:
+def _checked_features(task: SurveyTask, x: Sequence[float] | Floats | None) -> Floats:
     if task.trust == "labels":
         if x is not None:
             raise ValueError("x must be None: the features of this task are public, say row= instead")
@@ -153,7 +168,7 @@ def _checked_features(task: Task, x: Any) -> Floats:
     return row[None]
 
 
-def _checked_target(task: Task, y: Any) -> Floats:
+def _checked_target(task: SurveyTask, y: Label) -> Floats:
     """The target, or the number of the class, in an array of one."""
     if task.classes is not None:
         numbers = [number for number, label in enumerate(task.classes) if np.ndim(y) == 0 and bool(label == y)]
@@ -169,7 +184,7 @@ def _checked_target(task: Task, y: Any) -> Floats:
     return np.array([target])
 
 
-def _checked_row(task: Task, row: int | None) -> int | None:
+def _checked_row(task: SurveyTask, row: int | None) -> int | None:
     if task.trust == "local":
         if row is not None:
             raise ValueError(f"row={row!r} must be None: rows of this task are private")

@@ -17,24 +17,24 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from thresher.algorithms import LocalAlgorithm
 from thresher.local.estimators import (
     LocalSparseClassifier,
     LocalSparseRegressor,
-    algorithm_of,
     features_are_public,
-    planned_for,
+    plan_for_public_rows,
 )
-from thresher.local.task import Question, Task
-from thresher.local.wire import BadReport, Report, decode, format_of, fresh_id
-from thresher.models.estimator import Found
+from thresher.local.task import SurveyQuestion, SurveyTask
+from thresher.local.wire import BadReport, Report, Reports, decode, format_of, fresh_id
+from thresher.models.estimator import Found, algorithm_of
 from thresher.models.fit import Outcome, completed
-from thresher.privacy.arrays import Floats
+from thresher.privacy.arrays import Floats, Matrix, Values
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import Release
 from thresher.vaults import LabelVault, LocalVault
@@ -42,6 +42,8 @@ from thresher.vaults.people import Reporter
 from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["Server"]
+
+LocalEstimator = LocalSparseRegressor | LocalSparseClassifier
 
 Sum = tuple[int, NDArray[np.int64]]  # of people, and of their units
 
@@ -54,27 +56,45 @@ RANDOMNESS = (
 class Server:
     """Collects the reports of a survey, round by round, and returns the fitted model.
 
-    ``Server(estimator, people, features)`` asks for gradients: ``people`` are expected in all rounds together, each
-    with ``features`` numbers. ``Server(estimator, X=rows)`` asks the owner of each public row for a label. The
-    estimator is an unfitted ``thresher.LocalSparseRegressor`` or ``thresher.LocalSparseClassifier``; it is
-    cloned. More or fewer people may come than were planned for, up to ten times as many, which changes nothing for
-    privacy; the steps of the fit reckon with the planned number, so a survey that few answer should be planned anew.
-    ``survey`` names it; by default at random, so that reports to one survey never count in another.
+    More or fewer people may come than were planned for, up to ten times as many, which changes nothing for privacy; the
+    steps of the fit reckon with the planned number, so a survey that few answer should be planned anew.
+
+    Parameters
+    ----------
+    estimator : LocalSparseRegressor or LocalSparseClassifier
+        Unfitted; it is cloned.
+    people : int
+        How many are expected in all rounds together, where people are asked for gradients.
+    features : int
+        How many numbers each of them has.
+    X : array or sparse matrix
+        The public rows, where the owner of each is asked for a label: in place of ``people`` and ``features``.
+    survey : str
+        The survey's name; by default at random, so that reports to one survey never count in another.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Client, Server
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> client = Client(server.task, [0.5, -1.0], 1.5)
+    >>> server.receive(client.answer(server.question()))
+    True
     """
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: LocalEstimator,
         people: int | None = None,
         features: int | None = None,
         *,
-        X: Any = None,
+        X: Matrix = None,
         survey: str | None = None,
     ) -> None:
         _check_estimator(estimator)
-        self._model: Any = clone(estimator)
+        self._model: LocalEstimator = clone(estimator)
         self._classes = _declared_classes(estimator)
-        public = features_are_public(self._model)
+        public = features_are_public(estimator.algorithm)
         if (X is not None, people is not None, features is not None) != (public, not public, not public):
             raise ValueError(
                 f"algorithm={estimator.algorithm!r} has {'public' if public else 'private'} features: call "
@@ -82,13 +102,13 @@ class Server:
             )
         rows = None
         if public:
-            rows, self._plan = planned_for(self._model, X)
+            rows, self._plan = plan_for_public_rows(self._model, X)
         else:
             self._plan = self._model.plan(people, features)
             self._model.n_features_in_ = self._plan.problem.d
         self._algorithm = algorithm_of(self._model, self._plan)
         survey = fresh_id(NoiseSource()).hex() if survey is None else survey
-        self.task = Task.from_plan(self._plan, survey, self._classes)
+        self.task = SurveyTask.from_plan(self._plan, survey, self._classes)
         self._survey: _Survey = _Labels(self.task, self._plan, rows) if public else _Gradients(self.task, self._plan)
         self.accepted = 0
         """Reports that count, in all rounds."""
@@ -114,11 +134,11 @@ class Server:
         """Whether every round is closed, so that there is a model."""
         return len(self._rounds) == self.task.rounds
 
-    def question(self) -> Question:
+    def question(self) -> SurveyQuestion:
         """What the current round asks, of anybody who has not reported yet."""
         if self.finished:
             raise RuntimeError("every round is closed: there is nothing left to ask; call model()")
-        return Question.about(self.task, self.round, self._theta)
+        return SurveyQuestion.about(self.task, self.round, self._theta)
 
     def receive(self, data: bytes) -> bool:
         """Whether ``data`` is a report that counts. Never raises, whatever the bytes."""
@@ -150,7 +170,7 @@ class Server:
             self._rounds.append(self.heard)
             self._advance()
 
-    def model(self) -> Any:
+    def model(self) -> LocalEstimator:
         """The fitted estimator, with its certificate.
 
         The certificate's ``n_samples`` is the number of people whose reports are in the model, not the planned one: it
@@ -161,7 +181,7 @@ class Server:
             raise RuntimeError(f"round {self.round} of {self.task.rounds} is open: close it first")
         note = f"planned for {self.task.people} people; reports accepted by round: {', '.join(map(str, self._rounds))}"
         heard = replace(_with_people(self._plan, self.accepted), notes=(*self._plan.notes, note))
-        model = clone(self._model)
+        model: LocalEstimator = clone(self._model)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self._model, name):
                 setattr(model, name, getattr(self._model, name))
@@ -175,11 +195,11 @@ class Server:
         """Run the algorithm as far as the answers go: to the next question, or to the end."""
         try:
             self._theta, self._answers = self._survey.run(self._algorithm)
-        except _Pending as pending:
+        except _OpenRound as pending:
             self._theta = pending.theta
 
 
-class _Pending(Exception):  # noqa: N818  (not an error)
+class _OpenRound(Exception):  # noqa: N818  (not an error)
     """The algorithm asks what nobody has answered yet."""
 
     def __init__(self, theta: Floats) -> None:
@@ -194,15 +214,15 @@ class _Survey(Protocol):
 
     def close(self) -> None: ...
 
-    def run(self, algorithm: Any) -> tuple[Floats, tuple[Answer, ...]]:
-        """The model and how it was answered, or ``_Pending``."""
+    def run(self, algorithm: LocalAlgorithm) -> tuple[Floats, tuple[Answer, ...]]:
+        """The model and how it was answered, or ``_OpenRound``."""
         ...
 
 
 class _Gradients:
     """The sum of the reports of each round, in exact whole numbers; no single report is kept."""
 
-    def __init__(self, task: Task, plan: Plan) -> None:
+    def __init__(self, task: SurveyTask, plan: Plan) -> None:
         self._task, self._plan = task, plan
         self._sums: list[Sum] = []
         self._begin()
@@ -218,7 +238,7 @@ class _Gradients:
         self._sums.append((self._people, self._total))
         self._begin()
 
-    def run(self, algorithm: Any) -> tuple[Floats, tuple[Answer, ...]]:
+    def run(self, algorithm: LocalAlgorithm) -> tuple[Floats, tuple[Answer, ...]]:
         with _Replay(self._plan, self._task, self._sums) as vault:
             return algorithm.run(vault), vault.answers
 
@@ -226,7 +246,7 @@ class _Gradients:
 class _Labels:
     """The reported label of each public row; rows whose owner says nothing are left out."""
 
-    def __init__(self, task: Task, plan: Plan, X: Any) -> None:
+    def __init__(self, task: SurveyTask, plan: Plan, X: Matrix) -> None:
         self._task, self._plan, self._X = task, plan, X
         self._units = np.zeros((task.people, 1), dtype=np.int64)
         self._heard = np.zeros(task.people, dtype=bool)
@@ -240,9 +260,9 @@ class _Labels:
     def close(self) -> None:
         self._closed = True
 
-    def run(self, algorithm: Any) -> tuple[Floats, tuple[Answer, ...]]:
+    def run(self, algorithm: LocalAlgorithm) -> tuple[Floats, tuple[Answer, ...]]:
         if not self._closed:
-            raise _Pending(np.zeros(0))
+            raise _OpenRound(np.zeros(0))
         (rows,) = np.nonzero(self._heard)
         plan = _with_people(self._plan, len(rows))
         reports = format_of(self._task).reports(self._units[rows])
@@ -253,7 +273,7 @@ class _Labels:
 class _Replay(LocalVault):
     """A local vault whose people reported earlier."""
 
-    def __init__(self, plan: Plan, task: Task, sums: list[Sum]) -> None:
+    def __init__(self, plan: Plan, task: SurveyTask, sums: list[Sum]) -> None:
         super().__init__(plan, NoiseSource())
         self._task, self._left = task, iter(sums)
 
@@ -265,10 +285,10 @@ class _Replay(LocalVault):
             raise ValueError(f"clip={clip!r} is not what people were told, {self._task.clip!r}")
         return super().gradient(theta, release, clip)
 
-    def _reports(self, reporter: Reporter, theta: Floats) -> Iterable[tuple[int, Any]]:
+    def _reports(self, reporter: Reporter, theta: Floats) -> Iterable[tuple[int, Reports]]:
         heard = next(self._left, None)
         if heard is None:
-            raise _Pending(theta)
+            raise _OpenRound(theta)
         people, total = heard
         return [(people, format_of(self._task).reports(total[None]))]
 
@@ -276,12 +296,12 @@ class _Replay(LocalVault):
 class _ReportedLabels(LabelVault):
     """A label vault whose labels were randomised by their owners."""
 
-    def __init__(self, X: Any, reports: NDArray[Any], plan: Plan) -> None:
+    def __init__(self, X: Matrix, reports: Reports, plan: Plan) -> None:
         outputs = plan.problem.outputs
         super().__init__(X, np.zeros(len(reports) if outputs == 1 else (len(reports), outputs)), plan, NoiseSource())
         self._reports = reports
 
-    def _randomised(self, randomiser: Any, values: NDArray[Any]) -> Any:
+    def _randomised(self, randomiser: object, values: Values) -> Reports:
         return self._reports
 
 
@@ -289,18 +309,18 @@ def _with_people(plan: Plan, people: int) -> Plan:
     return replace(plan, problem=replace(plan.problem, n=people))
 
 
-def _check_estimator(estimator: Any) -> None:
+def _check_estimator(estimator: object) -> None:
     if not isinstance(estimator, (LocalSparseRegressor, LocalSparseClassifier)):
         raise TypeError(f"estimator={estimator!r} must be a LocalSparseRegressor or a LocalSparseClassifier")
     if estimator.random_state is not None:
         raise ValueError(f"random_state={estimator.random_state!r} must be None: people draw their own noise")
 
 
-def _declared_classes(estimator: Any) -> Any:
+def _declared_classes(estimator: LocalEstimator) -> Values | None:
     """The labels of a classifier, which no data is there to be read from."""
     if isinstance(estimator, LocalSparseRegressor):
         return None
-    classes = np.unique([] if estimator.classes is None else estimator.classes)
+    classes = np.unique(np.asarray([] if estimator.classes is None else estimator.classes))
     if len(classes) < 2:
         raise ValueError(
             f"classes={estimator.classes!r}: a server has no data to read the labels from; give at least two, for "

@@ -12,21 +12,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from thresher.algorithms import LDPIHT, LOCAL
-from thresher.local.strict import (
+from thresher.local.json_fields import (
     Reader,
     any_number,
     canonical,
     flag,
     list_of,
-    maybe,
     name_of,
     number,
     one_of,
+    optional,
     parse_json,
     short,
     whole,
@@ -46,10 +46,14 @@ from thresher.privacy.releases import (
 )
 from thresher.privacy.trust import TRUST, Trust
 from thresher.vaults.losses import LOSSES, MEASUREMENTS, is_own, loss_named
-from thresher.vaults.people import label_randomiser, vector_randomiser
+from thresher.vaults.people import Unrandomised, label_randomiser, vector_randomiser
 from thresher.vaults.problem import LinearProblem, linear_problem
+from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Sphere
 
-__all__ = ["Question", "Task"]
+if TYPE_CHECKING:
+    from thresher.models.options import Labels
+
+__all__ = ["SurveyQuestion", "SurveyTask"]
 
 
 TASK_FORMAT, QUESTION_FORMAT = "thresher-task-1", "thresher-question-1"
@@ -68,13 +72,56 @@ REPORTS: Mapping[str, type[Release]] = {
 QUESTIONS: Mapping[Trust, str] = {"local": "local gradient", "labels": "local labels"}
 
 
+Label = str | float | bool
+
+Randomiser = Sphere | Hypercube | Laplace | Piecewise | Gaussian | Classes
+
+
 @dataclass(frozen=True)
-class Task:
+class SurveyTask:
     """The public statement of a survey: all that a person needs in order to decide, and to answer.
 
     There is no inconsistent one, whether it comes from a plan or from JSON: the release is of a kind that is priced
     here, it answers the question of the trust model in the problem's dimension, and ``epsilon`` and ``delta`` are what
     it costs. They are what a person must look at: a task that states an epsilon of 15 honestly is still a bad deal.
+
+    Parameters
+    ----------
+    survey : str
+        Its name, another for each survey, or reports to an earlier one of the same kind would count again.
+    algorithm : str
+        What makes the model of the reports.
+    trust : "local" or "labels"
+        Whether records are private, or labels alone.
+    people : int
+        How many are expected; how many come is another matter.
+    features, sparsity : int
+        How many numbers a record has, and how many coefficients the model.
+    loss, measurement : str
+        What is fitted, by name.
+    feature_bound, row_bound, target_bound : float or sequence or None
+        To what a record is clipped.
+    intercept : bool
+        Whether the model has a constant.
+    classes : sequence or None
+        The labels of a classification, in the order they are numbered.
+    epsilon, delta : float
+        What a report costs.
+    release : Release
+        The channel that a report goes through.
+    rounds : int
+        How many questions are asked; a person answers one of them.
+    clip : float or None
+        Residuals are clipped to [-clip, clip]; None where labels are reported alone.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Server, SurveyTask
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> task = SurveyTask.from_json(server.task.to_json())
+    >>> task.describe()[:43]
+    'You are asked for one report, ever, in the '
     """
 
     survey: str  # a name of its own for each, or reports to an earlier survey of the same kind would count again
@@ -89,7 +136,7 @@ class Task:
     row_bound: float | None
     target_bound: tuple[float, float] | None
     intercept: bool
-    classes: tuple[str | float | bool, ...] | None  # the labels of a classification, in the order they are numbered
+    classes: tuple[Label, ...] | None  # the labels of a classification, in the order they are numbered
     epsilon: float
     delta: float
     release: Release
@@ -103,7 +150,7 @@ class Task:
         _check_price(self)
 
     @classmethod
-    def from_plan(cls, plan: Plan, survey: str, classes: Any = None) -> Self:
+    def from_plan(cls, plan: Plan, survey: str, classes: Labels = None) -> Self:
         """The task of a plan of the local model; ``classes`` are the labels of a classification, as numbered."""
         problem = linear_problem(plan)
         bounds = problem.bounds
@@ -147,9 +194,11 @@ class Task:
         )
 
     @cached_property
-    def randomiser(self) -> Any:
+    def randomiser(self) -> Randomiser:
         """The channel that a report goes through."""
-        return (vector_randomiser if self.trust == "local" else label_randomiser)(self.release)
+        found = (vector_randomiser if self.trust == "local" else label_randomiser)(self.release)
+        assert not isinstance(found, Unrandomised)  # noqa: S101  (no release of REPORTS is exact)
+        return found
 
     @cached_property
     def fingerprint(self) -> str:
@@ -170,8 +219,9 @@ class Task:
         chance = f", but for a chance of delta = {self.delta:.3g}" if self.delta > 0 else ""
         return (
             f"You are asked for one report, ever, in the survey {self.survey!r} of about {self.people} people. It fits "
-            f"a model with at most {self.sparsity} of {self.features} coefficients ({self.algorithm}). {_kept(self)} "
-            f"What leaves your device is {_sent(self)}. Privacy: epsilon = {self.epsilon:.4g}, so that nothing "
+            f"a model with at most {self.sparsity} of {self.features} coefficients ({self.algorithm}). "
+            f"{_words_for_clipping(self)} What leaves your device is {_words_for_report(self)}. Privacy: "
+            f"epsilon = {self.epsilon:.4g}, so that nothing "
             f"you could send is more than e^epsilon = {math.exp(self.epsilon):.3g} times as likely as it would be if "
             f"you were anybody else{chance}. Protected is {TRUST[self.trust]['protected']}. You must trust "
             f"{TRUST[self.trust]['must be trusted']}."
@@ -179,10 +229,27 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Question:
+class SurveyQuestion:
     """What a round asks: your gradient at this theta, given by its nonzero ``values`` and where they are.
 
-    A question about labels has no theta.
+    Parameters
+    ----------
+    task : str
+        The fingerprint of the task that it belongs to.
+    round : int
+        The number of the round, from 1.
+    at : tuple of int
+        The coordinates of theta that are not zero, in increasing order. A question about labels has none.
+    values : tuple of float
+        What theta is there.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Server, SurveyQuestion
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> SurveyQuestion.from_json(server.question().to_json()).round
+    1
     """
 
     task: str
@@ -201,7 +268,7 @@ class Question:
             raise ValueError("values has a 0; leave such coordinates out")
 
     @classmethod
-    def about(cls, task: Task, number: int, theta: Floats) -> Self:
+    def about(cls, task: SurveyTask, number: int, theta: Floats) -> Self:
         """Round ``number`` of ``task``, at ``theta``."""
         at = np.flatnonzero(theta)
         return cls(task.fingerprint, number, tuple(at.tolist()), tuple(theta[at].tolist()))
@@ -226,7 +293,7 @@ class Question:
 # -- words --------------------------------------------------------------------------------------------------------
 
 
-def _kept(task: Task) -> str:
+def _words_for_clipping(task: SurveyTask) -> str:
     within = (
         "" if task.target_bound is None else f" to the range from {task.target_bound[0]:g} to {task.target_bound[1]:g}"
     )
@@ -235,7 +302,7 @@ def _kept(task: Task) -> str:
     return f"Your label is clipped{within}." if within else f"Your label is one of {len(task.classes or ())} classes."
 
 
-def _sent(task: Task) -> str:
+def _words_for_report(task: SurveyTask) -> str:
     release = task.release
     if isinstance(release, SphereReport):
         return f"a random direction in {release.dimension} dimensions that only leans towards your part of the gradient"
@@ -251,7 +318,7 @@ def _sent(task: Task) -> str:
 # -- consistency --------------------------------------------------------------------------------------------------
 
 
-def _check_consistent(task: Task) -> None:
+def _check_consistent(task: SurveyTask) -> None:
     """The fields against each other."""
     problem, release = task.problem, task.release
     if (task.classes is not None) != problem.loss.classifies:
@@ -273,7 +340,7 @@ def _check_consistent(task: Task) -> None:
         raise ValueError(f"release must report {'a class of those listed' if task.classes else 'a number'}")
 
 
-def _check_price(task: Task) -> None:
+def _check_price(task: SurveyTask) -> None:
     """The release by our own books, whatever is stated."""
     try:
         size = float(task.randomiser.size)
@@ -294,30 +361,30 @@ def _check_price(task: Task) -> None:
 # -- fields -------------------------------------------------------------------------------------------------------
 
 
-def _feature_bound(name: str, value: Any) -> Any:
+def _feature_bound(name: str, value: object) -> float | tuple[float, ...]:
     several = isinstance(value, list | tuple)
     return list_of(any_number, 1, MOST_FEATURES)(name, value) if several else any_number(name, value)
 
 
-def _labels(name: str, value: Any) -> tuple[Any, ...]:
-    labels: tuple[Any, ...] = list_of(_label, 2, MOST_CLASSES)(name, value)
+def _labels(name: str, value: object) -> tuple[Label, ...]:
+    labels = list_of(_label, 2, MOST_CLASSES)(name, value)
     if len(set(labels)) < len(labels):
         raise ValueError(f"{name}={short(value)} lists a label twice")
     return labels
 
 
-def _label(name: str, value: Any) -> Any:
+def _label(name: str, value: object) -> Label:
     if isinstance(value, str | bool):
         return value
-    given: float = any_number(name, value)
+    given = any_number(name, value)
     return int(given) if given.is_integer() else given
 
 
-def _release(name: str, value: Any) -> Release:
+def _release(name: str, value: object) -> Release:
     """A release of a kind that people report, whose fields have the types they are declared with."""
     given = value.to_dict() if isinstance(value, Release) else value
     kind = given.get("kind") if isinstance(given, Mapping) else None
-    if not isinstance(kind, str) or kind not in REPORTS:
+    if not isinstance(given, Mapping) or not isinstance(kind, str) or kind not in REPORTS:
         raise ValueError(f"{name}={short(given)} must be of a kind that people report: {', '.join(REPORTS)}")
     declared = {field.name: _NUMBERS[str(field.type)] for field in fields(REPORTS[kind])}
     if given.keys() != {"kind", *declared}:
@@ -329,15 +396,15 @@ def _release(name: str, value: Any) -> Release:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _fingerprint(name: str, value: Any) -> str:
+def _fingerprint(name: str, value: object) -> str:
     if not isinstance(value, str) or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
         raise ValueError(f"{name}={short(value)} must be the fingerprint of a task, 64 hexadecimal digits")
     return value
 
 
-_NUMBERS: Mapping[str, Reader] = {"int": whole(1, 2**32), "float": number(0.0, 1e300)}
+_NUMBERS: Mapping[str, Reader[object]] = {"int": whole(1, 2**32), "float": number(0.0, 1e300)}
 
-_TASK_FIELDS: Mapping[str, Reader] = {
+_TASK_FIELDS: Mapping[str, Reader[object]] = {
     "survey": name_of(64),
     "algorithm": one_of(LOCAL),
     "trust": one_of(QUESTIONS),
@@ -346,19 +413,19 @@ _TASK_FIELDS: Mapping[str, Reader] = {
     "sparsity": whole(1, MOST_FEATURES),
     "loss": one_of(LOSSES),
     "measurement": one_of(MEASUREMENTS),
-    "feature_bound": maybe(_feature_bound),
-    "row_bound": maybe(any_number),
-    "target_bound": maybe(list_of(any_number, 2, 2)),
+    "feature_bound": optional(_feature_bound),
+    "row_bound": optional(any_number),
+    "target_bound": optional(list_of(any_number, 2, 2)),
     "intercept": flag,
-    "classes": maybe(_labels),
+    "classes": optional(_labels),
     "epsilon": number(1e-6, MOST_EPSILON),
     "delta": number(0.0, MOST_DELTA),
     "release": _release,
     "rounds": whole(1, MOST_ROUNDS),
-    "clip": maybe(number(SMALLEST, LARGEST)),
+    "clip": optional(number(SMALLEST, LARGEST)),
 }
 
-_QUESTION_FIELDS: Mapping[str, Reader] = {
+_QUESTION_FIELDS: Mapping[str, Reader[object]] = {
     "task": _fingerprint,
     "round": whole(1, MOST_ROUNDS),
     "at": list_of(whole(0, MOST_FEATURES), 0, MOST_FEATURES + 1),

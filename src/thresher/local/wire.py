@@ -22,12 +22,12 @@ import struct
 import zlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.local.task import Task
+from thresher.local.task import Randomiser, SurveyTask
 from thresher.privacy.arrays import Floats
 from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, Piecewise, Signs, Sphere
 from thresher.vaults.randomness import NoiseSource
@@ -35,6 +35,9 @@ from thresher.vaults.randomness import NoiseSource
 __all__ = ["REASONS", "BadReport", "Report", "decode", "encode", "format_of", "fresh_id"]
 
 Units = NDArray[np.int64]
+
+Reports = Signs | Floats | Units
+"""What randomisers report."""
 
 MAGIC, VERSION = b"THRS", 1
 HEADER, ROW, CHECK = struct.Struct(">4sB16sI16s"), struct.Struct(">I"), struct.Struct(">I")
@@ -45,7 +48,19 @@ REASONS = ("malformed", "version", "task", "round", "range", "replayed", "unknow
 
 
 class BadReport(ValueError):  # noqa: N818  (the public name says what it is)
-    """Bytes that are no report to this task, and the ``reason``, one of ``REASONS``."""
+    """Bytes that are no report to this task.
+
+    Parameters
+    ----------
+    reason : str
+        One of ``thresher.local.wire.REASONS``.
+
+    Examples
+    --------
+    >>> from thresher.local import BadReport
+    >>> BadReport("range").reason
+    'range'
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"not a report to this task: {reason}")
@@ -54,7 +69,27 @@ class BadReport(ValueError):  # noqa: N818  (the public name says what it is)
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What a person sent."""
+    """What a person sent.
+
+    Parameters
+    ----------
+    round : int
+        Which question it answers.
+    id : bytes
+        Random, so that a report counts once; it names nobody.
+    row : int or None
+        The number of the person's row, where features are public.
+    units : array of int
+        The randomised record, in whole steps of the task's grid.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Client, Server, decode
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> decode(Client(server.task, [0.5, -1.0], 1.5).answer(server.question()), server.task).round
+    1
+    """
 
     round: int
     id: bytes
@@ -62,18 +97,53 @@ class Report:
     units: Units
 
 
-def encode(report: Report, task: Task) -> bytes:
-    """The bytes of a report."""
+def encode(report: Report, task: SurveyTask) -> bytes:
+    """The bytes of a report.
+
+    Parameters
+    ----------
+    report : Report
+        What a person's randomiser gave.
+    task : SurveyTask
+        The survey that it is for.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import Client, Server, decode, encode
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> data = Client(server.task, [0.5, -1.0], 1.5).answer(server.question())
+    >>> encode(decode(data, server.task), server.task) == data
+    True
+    """
     head = HEADER.pack(MAGIC, VERSION, _short_name(task), report.round, report.id)
     row = b"" if report.row is None else ROW.pack(report.row)
     body = head + row + format_of(task).pack(report.units)
     return body + CHECK.pack(zlib.crc32(body))
 
 
-def decode(data: bytes, task: Task) -> Report:
+def decode(data: bytes, task: SurveyTask) -> Report:
     """The report that ``data`` encodes; any bytes that ``encode`` would not have made raise ``BadReport``.
 
     Whoever sends may lie about the record; the checks make sure that it is a lie some record could have told.
+
+    Parameters
+    ----------
+    data : bytes
+        What came.
+    task : SurveyTask
+        The survey that it came for.
+
+    Examples
+    --------
+    >>> from thresher import LocalSparseRegressor
+    >>> from thresher.local import BadReport, Server, decode
+    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
+    >>> try:
+    ...     decode(b"hello", server.task)
+    ... except BadReport as error:
+    ...     print(error.reason)
+    malformed
     """
     if not isinstance(data, bytes) or len(data) < HEADER.size or not data.startswith(MAGIC):
         raise BadReport("malformed")
@@ -100,21 +170,24 @@ def fresh_id(noise: NoiseSource) -> bytes:
     return noise.uniform_integers(256, 16).astype(np.uint8).tobytes()
 
 
-def _short_name(task: Task) -> bytes:
+def _short_name(task: SurveyTask) -> bytes:
     return bytes.fromhex(task.fingerprint)[:16]
 
 
-class Format(Protocol):
+Reported = TypeVar("Reported")
+
+
+class Format(Protocol[Reported]):
     """How the reports of a randomiser are whole numbers, and those are bytes."""
 
     size: int
     """Bytes of a payload."""
 
-    def units(self, reports: Any, noise: NoiseSource) -> Units:
+    def units(self, reports: Reported, noise: NoiseSource) -> Units:
         """Reports of the randomiser on the grid, a row for each."""
         ...
 
-    def reports(self, units: Units) -> Any:
+    def reports(self, units: Units) -> Reported:
         """Rows of units, or sums of such rows, as the randomiser knows reports."""
         ...
 
@@ -125,13 +198,13 @@ class Format(Protocol):
         ...
 
 
-def format_of(task: Task) -> Format:
+def format_of(task: SurveyTask) -> Format[Any]:
     """The payload of a task's reports."""
     return _format_of(task.randomiser)
 
 
 @lru_cache(maxsize=64)
-def _format_of(randomiser: Any) -> Format:
+def _format_of(randomiser: Randomiser) -> Format[Any]:
     if isinstance(randomiser, Hypercube):
         return SignBits(randomiser)
     if isinstance(randomiser, Sphere):

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_X_y
 from sklearn.utils.validation import validate_data
 
-from thresher.data.dask.collections import Collection, Partitions, stand_in
+from thresher.data.dask import Collection, Partitions, zero_row_like
 from thresher.data.memory import check_memory
-from thresher.data.people import numbered
+from thresher.data.people import person_of_each_row
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import reject_text, without_counts, without_values
 from thresher.data.typing import Column, Table
@@ -25,19 +25,19 @@ from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.certificate import Certificate
+from thresher.privacy.facts import PublicFacts
 from thresher.privacy.model_hash import model_hash
-from thresher.privacy.plan import Plan
+from thresher.privacy.plan import Plan, table_facts
 from thresher.privacy.trust import Unit
 from thresher.vaults import CentralVault
 from thresher.vaults.central.minimisers import assumed_of_searches
-from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault
 
 if TYPE_CHECKING:
     from thresher.models.options import AdjacencyName, Bound, LedgerLike, Seed
 
-__all__ = ["Found", "Parts", "PrivateEstimator", "adopt", "design_of"]
+__all__ = ["Found", "Parts", "PrivateEstimator", "adopt", "algorithm_of", "checked_rows", "design_of"]
 
 Parts = dict[str, Any]
 """What a model is made of, by name: arrays of numbers and lists of labels."""
@@ -68,7 +68,7 @@ class PrivateEstimator(BaseEstimator):
         """An address with a password is kept as a Ledger, so that neither text nor pickle of an estimator has it."""
         super().__setattr__(name, without_password(value) if name == "ledger" else value)
 
-    def _problem(self, n_samples: int, n_features: int, outputs: int) -> LinearProblem:
+    def _problem(self, n_samples: int, n_features: int, outputs: int) -> PublicFacts:
         """The public facts of a fit."""
         raise NotImplementedError
 
@@ -121,7 +121,7 @@ class PrivateEstimator(BaseEstimator):
                 f"groups is not supported by {type(self).__name__}.fit: every row is a person's only report there; "
                 "give one row per person and drop the argument"
             )
-        return numbered(groups, rows, self._fewest)
+        return person_of_each_row(groups, rows, self._fewest)
 
     def _fit(self, X: Table, y: Floats, assumptions: tuple[str, ...], owners: Indices | None = None) -> Self:
         n, d = X.shape if owners is None else (int(owners.max(initial=-1)) + 1, X.shape[1])
@@ -132,7 +132,7 @@ class PrivateEstimator(BaseEstimator):
         fit = Fit(plan, self.verbose)
         noise, vault = NoiseSource(self.random_state, hardened=self.hardened), self._vault()
         if vault is CentralVault:  # others copy less
-            check_memory(X, 2 if plan.problem.intercept_column > 0 else 1)
+            check_memory(X, 2 if table_facts(plan).intercept_column > 0 else 1)
         fit.pay(self.ledger, self.dataset, X)
         notes = fit.remember(X)
         # from here on the old model and its by-products are gone: an interrupted fit leaves none
@@ -217,7 +217,7 @@ class PrivateEstimator(BaseEstimator):
         """The same for rows that stay on Dask workers: their columns and targets here, their cells there."""
         if self._vault() is not CentralVault:
             raise TypeError(f"X is a Dask collection: {type(self).__name__} takes rows in memory; give X.compute()")
-        validate_data(self, stand_in(X.X))
+        validate_data(self, zero_row_like(X.X))
         parts = X.partitions(self._dtypes)
         rows = sparse.csr_array((parts.shape[0], 1))  # as many as there are, so that their number is checked, too
         _, y = check_X_y(rows, y, accept_sparse=True, ensure_min_samples=self._fewest, estimator=self)
@@ -254,6 +254,19 @@ def adopt(estimator: PrivateEstimator, plan: Plan, found: Finding, published: Pu
     estimator._keep(found, plan)
     estimator._publish(dict(published))
     estimator.plan_, estimator.algorithm_ = plan, plan.algorithm
+
+
+def algorithm_of(estimator: PrivateEstimator, plan: Plan) -> Any:
+    """What asks, in a fit of ``plan``."""
+    return estimator._algorithm(plan.problem.outputs)
+
+
+def checked_rows(estimator: PrivateEstimator, X: Any, *y: Any, **requirements: Any) -> Any:
+    """Rows, and targets if there are any, as a fit takes them: scikit-learn's validation, whose errors quote no value.
+
+    The estimator then knows how many columns there are, and their names.
+    """
+    return estimator._checked(X, *y, **requirements)
 
 
 def design_of(

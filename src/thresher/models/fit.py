@@ -11,14 +11,14 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from thresher.algorithms import REGISTRY
-from thresher.algorithms.outlook import noise_over_largest_signal
+from thresher.algorithms.signal_to_noise import noise_over_largest_signal
 from thresher.data.typing import Table
-from thresher.ledger import Ledger, Reservation, reserved, stays_counted
+from thresher.ledger import Ledger, Reservation, cost_told_if_memory_fails, reservation_for
 from thresher.ledger.repeats import note_of_repeats
 from thresher.privacy import logs
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate, certify
-from thresher.privacy.facts import PublicFacts
+from thresher.privacy.facts import PublicCounts
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.progress import progress_bar
 from thresher.privacy.warnings import LargeDelta, NoiseDrowns, PrintedNoise, PrivacyOff, ThresherWarning
@@ -51,7 +51,7 @@ class Planner(Protocol):
 class Design:
     """What will be asked, of what, and for how much: all of a fit that is known before a row is looked at."""
 
-    problem: PublicFacts
+    problem: PublicCounts
     algorithm: Planner
     budget: Budget
 
@@ -101,12 +101,12 @@ class Fit:
         begun: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
         """Reserve the plan's cost where there is a ledger; one that was ``begun`` goes on with its reservation."""
-        self.paid = reserved(ledger, dataset, self.plan, rows, begun)
+        self.paid = reservation_for(ledger, dataset, self.plan, rows, begun)
 
     @contextmanager
     def counted(self) -> Iterator[None]:
         """If memory runs out within it, the error says what stays spent."""
-        with stays_counted(self.paid, self.plan):
+        with cost_told_if_memory_fails(self.paid, self.plan):
             yield
 
     def remember(self, rows: Table) -> tuple[str, ...]:

@@ -18,14 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from thresher.algorithms import resolve
 from thresher.algorithms.uncertainty import Uncertainty
-from thresher.data.concealment import compared, discreet
-from thresher.data.dask.collections import at_work, is_dask, lazily
+from thresher.data.atomic_files import write_atomically
+from thresher.data.concealment import concealed_comparison, without_causes
+from thresher.data.dask import fit_inputs, is_dask, map_rows
 from thresher.data.labels import places_among
 from thresher.data.schema import Schema
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import numeric_target, reject_text
 from thresher.data.typing import Column, Table
-from thresher.data.whole_files import write_whole
 from thresher.models.estimator import Parts
 from thresher.models.fit import Planner, Published
 from thresher.models.tables import TabularModel
@@ -38,7 +38,7 @@ from thresher.vaults.losses import LOGISTIC, SQUARED, Loss, is_own
 from thresher.vaults.penalties import NO_PENALTY, Penalty
 from thresher.vaults.problem import LinearProblem, linear_problem
 
-__all__ = ["KINDS", "ClassifierModel", "LinearModel", "Predictions", "RegressorModel", "Target"]
+__all__ = ["KINDS", "ClassifierModel", "LinearModel", "Predictions", "RegressorModel", "Target", "class_membership"]
 
 Target = float | tuple[float, float] | None
 
@@ -56,7 +56,7 @@ def _lazy_for_dask(method: Callable[[Model, Table], Predictions]) -> Callable[[M
 
     @functools.wraps(method)
     def answer(self: Model, X: Table) -> Predictions:
-        return lazily(getattr(self, method.__name__), X) if is_dask(X) else method(self, X)
+        return map_rows(getattr(self, method.__name__), X) if is_dask(X) else method(self, X)
 
     return answer
 
@@ -143,7 +143,7 @@ class LinearModel(TabularModel):
             "certificate": json.loads(self.certificate_.to_json()),
             "uncertainty": None if self.uncertainty_ is None else self.uncertainty_.to_dict(),
         }
-        write_whole(path, json.dumps(model, indent=2, allow_nan=False, default=_plain) + "\n")
+        write_atomically(path, json.dumps(model, indent=2, allow_nan=False, default=_plain) + "\n")
         logs.saved(path)
 
     def report(self, path: str | Path) -> None:
@@ -156,7 +156,7 @@ class LinearModel(TabularModel):
         facts, outputs = self.certificate_, len(self._coefficients())
         curated = facts.trust["model"] not in ("local", "labels")
         problem = self._problem(facts.n_samples, facts.n_features, outputs) if curated else None
-        write_whole(path, model_page(self, problem))
+        write_atomically(path, model_page(self, problem))
 
     def summary(self, level: float = 0.9) -> Summary:
         """Coefficients with intervals at ``level`` and stability, and what they cost: a table to print, or to show in a
@@ -246,7 +246,7 @@ class RegressorModel(RegressorMixin, LinearModel):
     _loss: Loss = SQUARED
     _task = "regression"
 
-    @discreet
+    @without_causes
     def fit(self, X: Table, y: Column = None, *, groups: Column = None, **unsupported: object) -> Self:
         """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars, Dask) and the targets ``y``.
 
@@ -255,24 +255,24 @@ class RegressorModel(RegressorMixin, LinearModel):
         holds targets and people, too.
         """
         X, y, groups = self._table(X, y, groups)
-        with at_work(X, y) as (X, y):
+        with fit_inputs(X, y) as (X, y):
             X, y = self._validate(X, numeric_target(y), unsupported, groups)
             return self._fit(X, y, self._assumed(), self._owners(groups, len(y)))
 
-    @discreet
+    @without_causes
     @_lazy_for_dask
     def predict(self, X: Table) -> Floats:
         """The target's prediction for each row."""
         return self._loss_of(1).inverse_link(self._margins(X))
 
-    @discreet
+    @without_causes
     def score(self, X: Table, y: Column, sample_weight: Column = None) -> float:
         """R^2 of the predictions. Not private: for rows that need no protection."""
         from sklearn.metrics import r2_score  # takes long to import
 
         check_structure(y, "y")
         predicted = self.predict(X)
-        with compared("a number"):
+        with concealed_comparison("a number"):
             return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def _store(self, coefficients: Floats, intercepts: Floats) -> None:
@@ -299,13 +299,13 @@ class ClassifierModel(ClassifierMixin, LinearModel):
     _task = "classification"
     _labels: NDArray[Any] | None = None
 
-    @discreet
+    @without_causes
     def fit(self, X: Table, y: Column = None, *, groups: Column = None, **unsupported: object) -> Self:
         """Fit on the rows of ``X`` and the labels ``y``; ``groups`` holds the id of each row's person, if some have
         several rows. With ``schema``, ``X`` is a table, a frame or the path of a file, that holds labels and people,
         too."""
         X, y, groups = self._table(X, y, groups)
-        with at_work(X, y) as (X, y):
+        with fit_inputs(X, y) as (X, y):
             X, y = self._validate(X, y, unsupported, groups)
             classes, belongs, assumptions = self._classes_in(y)
             with self._labelled(classes):
@@ -350,13 +350,13 @@ class ClassifierModel(ClassifierMixin, LinearModel):
         """The public labels; None if nobody declared them."""
         return self.classes if self.schema is None else Schema.of(self.schema).target.categories
 
-    @discreet
+    @without_causes
     @_lazy_for_dask
     def decision_function(self, X: Table) -> Floats:
         """The log-odds of ``classes_[1]``, or a score for each of more than two classes."""
         return self._margins(X)
 
-    @discreet
+    @without_causes
     @_lazy_for_dask
     def predict_proba(self, X: Table) -> Floats:
         """The chance of each of ``classes_`` for each row."""
@@ -364,7 +364,7 @@ class ClassifierModel(ClassifierMixin, LinearModel):
         chances = self._loss_of(1 if margins.ndim == 1 else margins.shape[1]).inverse_link(margins)
         return np.column_stack([1 - chances, chances]) if chances.ndim == 1 else chances
 
-    @discreet
+    @without_causes
     @_lazy_for_dask
     def predict(self, X: Table) -> NDArray[Any]:
         """The likeliest class of each row."""
@@ -373,20 +373,25 @@ class ClassifierModel(ClassifierMixin, LinearModel):
         labels: NDArray[Any] = self.classes_[at]
         return labels
 
-    @discreet
+    @without_causes
     def score(self, X: Table, y: Column, sample_weight: Column = None) -> float:
         """The share of rows whose class is predicted. Not private: for rows that need no protection."""
         from sklearn.metrics import accuracy_score  # takes long to import
 
         check_structure(y, "y")
         predicted = self.predict(X)
-        with compared("a class"):
+        with concealed_comparison("a class"):
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _outputs_declared(self) -> int:
         declared = self._classes_declared()
         known = 2 if declared is None else len(np.unique(declared))
         return known if known > 2 else 1
+
+
+def class_membership(model: ClassifierModel, y: Any) -> Floats:
+    """Which row belongs to which class a model declares: 1 for the second of two, a column for each of more."""
+    return model._classes_in(y)[1]
 
 
 def _plain(value: Any) -> Any:

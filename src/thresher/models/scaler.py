@@ -13,7 +13,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.data.tables import reject_text
 from thresher.data.typing import Column, Table
 from thresher.models.estimator import Parts, PrivateEstimator, design_of
@@ -22,7 +22,8 @@ from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.conversions import zcdp_rho
-from thresher.privacy.plan import Plan
+from thresher.privacy.facts import PublicFacts
+from thresher.privacy.plan import Plan, table_facts
 from thresher.privacy.releases import GumbelQuantile
 from thresher.privacy.warnings import WideRanges
 from thresher.vaults import CentralVault
@@ -63,7 +64,7 @@ class ColumnRanges:
     centre: bool
     name: ClassVar[str] = "private-scaler"
 
-    def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
+    def plan(self, problem: PublicFacts, budget: Budget) -> Plan:
         rho = zcdp_rho(budget.epsilon, budget.delta)
         share = MEDIAN_SHARE if self.centre else 0.0
         ends = GumbelQuantile.for_rho((1 - share) * rho, times=2 * problem.d)
@@ -155,7 +156,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, CentralOptions, Priv
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> LinearProblem:
         return LinearProblem(n_samples, n_features, self._bounds(), sparsity=n_features, loss=SQUARED, intercept=False)
 
-    @discreet
+    @without_causes
     def fit(self, X: Table, y: Column = None, *, groups: Column = None) -> Self:
         """Learn the ranges of the columns of ``X`` (NumPy, SciPy sparse, pandas, polars); ``y`` is ignored.
 
@@ -179,7 +180,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, CentralOptions, Priv
             )
         return self._fit(X, np.zeros(X.shape[0]), (), owners)
 
-    @discreet
+    @without_causes
     def transform(self, X: Table) -> Any:
         """The columns of ``X`` in [-1, 1], whatever values it holds."""
         X = self._taken(X)
@@ -189,7 +190,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, CentralOptions, Priv
                 return X
             return np.clip((X - self.centre_) / self.scale_, -1.0, 1.0)
 
-    @discreet
+    @without_causes
     def inverse_transform(self, X: Table) -> Any:
         """Back to the raw units; what was clipped stays clipped."""
         X = self._taken(X)
@@ -212,7 +213,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, CentralOptions, Priv
 
     def _keep(self, theta: Floats, plan: Plan) -> None:
         middle, low, high = theta
-        bounds = plan.problem.entry_bounds
+        bounds = table_facts(plan).entry_bounds
         centre = (low + high) / 2 if self.centre else np.zeros_like(middle)
         scale = (high - low) / 2 if self.centre else np.maximum(-low, high)
         flat = scale <= FINEST * (1 + 1e-9)  # the quantiles saw no spread: only the public bound is left

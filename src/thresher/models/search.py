@@ -14,8 +14,8 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from thresher.data.concealment import compared, discreet
-from thresher.data.dask.collections import at_work
+from thresher.data.concealment import concealed_comparison, without_causes
+from thresher.data.dask import fit_inputs
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import numeric_target
 from thresher.data.typing import Column, Table
@@ -117,7 +117,7 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
     best_params_: Params = field(init=False)
     best_score_: float = field(init=False)
 
-    @discreet
+    @without_causes
     def fit(self, X: Table, y: Column, *, groups: Column = None) -> Self:
         """Search on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars) and the targets or labels ``y``.
 
@@ -125,7 +125,7 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
         """
         model, self._labels = self._model(), None
         assumptions: tuple[str, ...] = ()
-        with at_work(X, y) as (X, y):
+        with fit_inputs(X, y) as (X, y):
             y = y if self._classifies else numeric_target(y)
             X, y = self._checked_to_fit(X, y, groups=groups)
         if self._classifies:
@@ -148,7 +148,7 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
     def decision_function(self, X: Table) -> Predictions:
         return self._best().decision_function(X)
 
-    @discreet
+    @without_causes
     def score(self, X: Table, y: Column) -> float:
         """By ``scoring`` if it is given, else accuracy or R^2. Not private: for rows that need no protection."""
         from sklearn.metrics import get_scorer  # takes long to import
@@ -158,7 +158,7 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
             return float(best.score(X, y))
         check_structure(y, "y")
         best.predict(X)  # what is wrong with X is said in full
-        with compared("a class" if self._classifies else "a number"):
+        with concealed_comparison("a class" if self._classifies else "a number"):
             return float(get_scorer(self.scoring)(best, X, y))
 
     @property

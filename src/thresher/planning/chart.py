@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from thresher.planning.forecast import NOT_PRIVATE, Forecast, Prediction
 from thresher.planning.reach import Over
 from thresher.report.charts import PRINTED, Chart, Series, draw
 from thresher.report.page import check_writable
 
-__all__ = ["ENDINGS", "check_plot", "drawn", "write"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ENDINGS", "check_plot", "draw_forecast", "save_figure"]
 
 ENDINGS = (".svg", ".png", ".pdf")
 APART = 1.025  # by this factor the points of two algorithms, so that their ranges can be told apart
@@ -25,7 +28,7 @@ def check_plot(path: Path) -> None:
     check_writable(path, "--plot")
 
 
-def drawn(forecast: Forecast, over: Over, n: int, epsilon: float) -> Any:
+def draw_forecast(forecast: Forecast, over: Over, n: int, epsilon: float) -> Figure:
     """A matplotlib figure: a line for each algorithm with the range of one run, by epsilon or by rows."""
     private = [each for each in forecast.predictions if each.algorithm != NOT_PRIVATE]
     xs = sorted({each.epsilon if over == "epsilon" else float(each.n) for each in private})
@@ -51,7 +54,7 @@ def drawn(forecast: Forecast, over: Over, n: int, epsilon: float) -> Any:
     return figure
 
 
-def write(figure: Any, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """The same picture is the same file."""
     from matplotlib import rc_context
 

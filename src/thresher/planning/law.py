@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from thresher.privacy.arrays import Floats
 from thresher.vaults.clipping import clip_targets
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["DEVIATIONS", "Drawn", "PlanningLaw"]
+__all__ = ["DEVIATIONS", "PlanningLaw", "SyntheticTable"]
 
 DEVIATIONS = 3.0
 """The public range of the target reaches this many standard deviations of it to either side."""
@@ -25,11 +25,11 @@ LOGISTIC_VARIANCE = math.pi**2 / 3
 UNIFORM_DEVIATION = 1 / math.sqrt(3)  # in units of the bound
 
 
-class Drawn(NamedTuple):
+class SyntheticTable(NamedTuple):
     """Rows, their targets, and the coefficients they follow."""
 
     X: NDArray[np.float32]
-    y: NDArray[Any]
+    y: Floats | NDArray[np.int8]
     theta: Floats
 
 
@@ -44,6 +44,13 @@ class PlanningLaw:
     with either sign. ``signal`` is the share of variance that they explain together. Of a number y = c + <x, theta> +
     Gaussian noise, clipped to its range, it is R^2; c is the middle of the range and y's deviation a third of its half.
     Of two classes it is the R^2 of the score behind them: y = 1 where <x, theta> + logistic noise is above 0.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        The public facts: shape, bounds, sparsity, loss.
+    signal : float
+        Strictly between 0 and 1.
     """
 
     problem: LinearProblem
@@ -86,6 +93,7 @@ class PlanningLaw:
         return float(weights @ expit(np.abs(nodes) * math.sqrt(self.explained)) / weights.sum())
 
     def coefficients(self, rng: np.random.Generator) -> Floats:
+        """Those of one table, drawn."""
         d, s = self.problem.d, self.problem.sparsity
         effects = rng.uniform(WEAKEST, STRONGEST, s) * rng.choice([-1.0, 1.0], s)
         support = rng.choice(d, s, replace=False)
@@ -94,7 +102,7 @@ class PlanningLaw:
         theta[support] = scale * effects / (UNIFORM_DEVIATION * self.widths[support])
         return theta
 
-    def rows(self, rng: np.random.Generator, n: int, theta: Floats) -> Drawn:
+    def rows(self, rng: np.random.Generator, n: int, theta: Floats) -> SyntheticTable:
         """``n`` fresh rows that follow ``theta``, in single precision."""
         X = rng.random((n, self.problem.d), dtype=np.float32)
         X -= np.float32(0.5)
@@ -104,6 +112,6 @@ class PlanningLaw:
         support = np.flatnonzero(theta)
         margins = X[:, support] @ theta[support]
         if self.problem.loss.classifies:
-            return Drawn(X, (margins + rng.logistic(size=n) > 0).astype(np.int8), theta)
+            return SyntheticTable(X, (margins + rng.logistic(size=n) > 0).astype(np.int8), theta)
         noise = rng.normal(0, math.sqrt(1 - self.signal) * self.target_deviation, n)
-        return Drawn(X, clip_targets(self.problem.target_centre + margins + noise, self.problem.bounds), theta)
+        return SyntheticTable(X, clip_targets(self.problem.target_centre + margins + noise, self.problem.bounds), theta)

@@ -6,11 +6,11 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from thresher.planning.forecast import DRAWS, NOT_PRIVATE, SIGNAL, predicted, prepared
-from thresher.planning.simulate import LARGEST, Case
-from thresher.planning.spread import Spread
+from thresher.algorithms import Algorithm
+from thresher.planning.forecast import DRAWS, NOT_PRIVATE, SIGNAL, Spread, predict_cases, prepare_simulation
+from thresher.planning.simulate import LARGEST, Estimator, SimulatedCase
 
 __all__ = ["Over", "Reach", "least"]
 
@@ -32,6 +32,19 @@ class Reach:
     At ``low`` it is above by two standard errors, at ``high`` below by two: each end is wrong with a chance of about
     2 %. No ``low``: even the least value tried is enough. No ``high``: even the largest, ``tried[1]``, may not be.
     ``about`` is where a line through the means next to it, both axes logarithmic, crosses the error.
+
+    Attributes
+    ----------
+    algorithm : str
+        Its name.
+    over : {"epsilon", "rows"}
+        What was varied.
+    error : float
+        What was asked for.
+    low, high, about : float or None
+        The answer.
+    tried : pair of float
+        The least and the largest value tried.
     """
 
     algorithm: str
@@ -42,12 +55,13 @@ class Reach:
     about: float | None
     tried: tuple[float, float]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
+        """For JSON."""
         return asdict(self)
 
 
 def least(
-    estimator: Any,
+    estimator: Estimator,
     n_samples: int,
     n_features: int,
     error: float,
@@ -55,7 +69,7 @@ def least(
     over: Over = "epsilon",
     measure: Measure = "error",
     signal: float = SIGNAL,
-    algorithms: Sequence[Any] = (),
+    algorithms: Sequence[str | Algorithm] = (),
     draws: int = DRAWS,
     random_state: int = 0,
     n_jobs: int = -1,
@@ -65,8 +79,45 @@ def least(
 
     Each algorithm is tried at the value given, then at half or double of it until the error lies clearly on either
     side, and in between; larger tables than 25 million cells are not tried. All values share their draws.
-    ``measure`` names the error of a ``thresher.planning.Prediction``; other arguments are those of
-    ``thresher.planning.forecast``.
+
+    Parameters
+    ----------
+    estimator : SparseRegressor or SparseClassifier
+        The public facts: sparsity, bounds, budget, adjacency.
+    n_samples, n_features : int
+        The shape.
+    error : float
+        The mean error that is asked for, between 0 and 1.
+    over : {"epsilon", "rows"}, optional
+        What is varied.
+    measure : {"error", "direction"}, optional
+        Which error of a ``thresher.planning.Prediction`` is meant.
+    signal : float, optional
+        The share of variance that the true features explain.
+    algorithms : sequence of str or algorithms, optional
+        By default the estimator's own, or every private one if that is "auto".
+    draws : int, optional
+        How many tables.
+    random_state : int, optional
+        The same number gives the same answer.
+    n_jobs : int, optional
+        Processes; -1 for all cores.
+    verbose : int, optional
+        Whether bars show the progress.
+
+    Returns
+    -------
+    tuple of Reach
+        One for each algorithm.
+
+    Examples
+    --------
+    >>> from thresher import SparseRegressor
+    >>> from thresher.planning import least
+    >>> model = SparseRegressor(2, algorithm="pursuit", feature_bound=1.0, target_bound=3.0)
+    >>> (rows,) = least(model, 1000, 20, 0.3, over="rows", draws=5, n_jobs=1)
+    >>> rows.low < rows.about < rows.high
+    True
     """
     if not 0 < error < 1:
         raise ValueError(f"error={error!r} must lie strictly between 0 and 1, which is the error of the zero model")
@@ -74,7 +125,7 @@ def least(
         raise ValueError(f"over={over!r} must be 'epsilon' or 'rows'")
     if measure not in ("error", "direction"):
         raise ValueError(f"measure={measure!r} must be 'error' or 'direction'")
-    simulation = prepared(
+    simulation = prepare_simulation(
         estimator, n_samples, n_features, signal=signal, algorithms=algorithms, draws=draws, random_state=random_state,
         n_jobs=n_jobs, verbose=verbose,
     )  # fmt: skip
@@ -84,10 +135,12 @@ def least(
     values = dict.fromkeys(tried, start)
     while values:
         cases = [
-            Case(name, n_samples, value) if over == "epsilon" else Case(name, int(value), float(estimator.epsilon))
+            SimulatedCase(name, n_samples, value)
+            if over == "epsilon"
+            else SimulatedCase(name, int(value), float(estimator.epsilon))
             for name, value in values.items()
         ]
-        for found in predicted(simulation, cases):
+        for found in predict_cases(simulation, cases):
             tried[found.algorithm][values[found.algorithm]] = getattr(found, measure)
         following = {name: next_value(tried[name], error, limits) for name in values}
         values = {

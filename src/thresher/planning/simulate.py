@@ -5,18 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
 
-from thresher.planning.law import Drawn, PlanningLaw
+from thresher.algorithms import Algorithm
+from thresher.models.sparse import SparseClassifier, SparseRegressor
+from thresher.planning.law import PlanningLaw, SyntheticTable
 from thresher.privacy.budget import is_whole
 from thresher.privacy.progress import progress_bar
 from thresher.privacy.warnings import ThresherWarning
+from thresher.vaults.problem import linear_problem
 
-__all__ = ["FRESH", "LARGEST", "Case", "Run", "Simulation"]
+__all__ = ["FRESH", "LARGEST", "Estimator", "Run", "SimulatedCase", "Simulation"]
+
+Estimator: TypeAlias = SparseRegressor | SparseClassifier
 
 LARGEST = 25_000_000
 """Cells (rows times columns) of the largest table that is simulated: 100 MB in single precision, and as much again in
@@ -30,7 +35,7 @@ SMALL = 2_000_000  # cells over all draws below which more processes take longer
 
 
 @dataclass(frozen=True)
-class Case:
+class SimulatedCase:
     """An algorithm by its name, on so many rows, with so large a budget (infinite: without privacy)."""
 
     algorithm: str
@@ -52,10 +57,10 @@ class Run:
 class Simulation:
     """What is simulated: the estimator with its bounds and budget, on tables of ``d`` columns that follow the law."""
 
-    estimator: Any
+    estimator: Estimator
     d: int
     signal: float
-    algorithms: Mapping[str, Any]
+    algorithms: Mapping[str, str | Algorithm]
     """What ``algorithm=`` of the estimator is, by name."""
     draws: int
     random_state: int = 0
@@ -66,7 +71,7 @@ class Simulation:
         if not is_whole(self.draws) or self.draws < FEWEST_DRAWS:
             raise ValueError(f"draws={self.draws!r} must be a whole number of at least {FEWEST_DRAWS}")
 
-    def check(self, cases: Sequence[Case]) -> None:
+    def check(self, cases: Sequence[SimulatedCase]) -> None:
         """Refuse what cannot be simulated, before anything is."""
         for case in cases:
             self.law(case)
@@ -76,24 +81,25 @@ class Simulation:
                     f"{LARGEST:,} that are simulated; ask for fewer, or plan without simulation"
                 )
 
-    def model(self, case: Case, seed: int) -> Any:
+    def model(self, case: SimulatedCase, seed: int) -> Estimator:
         """A fresh estimator. The seed is no secret: there is no data to protect."""
-        return clone(self.estimator).set_params(
+        fresh: Estimator = clone(self.estimator).set_params(
             algorithm=self.algorithms[case.algorithm], epsilon=case.epsilon, n_public=None, random_state=seed, verbose=0
         )
+        return fresh
 
-    def law(self, case: Case) -> PlanningLaw:
+    def law(self, case: SimulatedCase) -> PlanningLaw:
         """The law of the tables that a case is run on."""
-        return PlanningLaw(self.model(case, 0).plan(case.n, self.d).problem, self.signal)
+        return PlanningLaw(linear_problem(self.model(case, 0).plan(case.n, self.d)), self.signal)
 
-    def run(self, cases: Sequence[Case]) -> dict[Case, list[Run]]:
+    def run(self, cases: Sequence[SimulatedCase]) -> dict[SimulatedCase, list[Run]]:
         """All draws of every case. Cases with the same rows share their draws, and all share the noise's seeds."""
         self.check(cases)
-        by_rows: dict[int, list[Case]] = {}
+        by_rows: dict[int, list[SimulatedCase]] = {}
         for case in cases:
             by_rows.setdefault(case.n, []).append(case)
         tasks = [(together, draw) for together in by_rows.values() for draw in range(self.draws)]
-        runs: dict[Case, list[Run]] = {case: [] for case in cases}
+        runs: dict[SimulatedCase, list[Run]] = {case: [] for case in cases}
         cells = sum(together[0].n * self.d for together, _ in tasks)
         jobs = 1 if cells < SMALL else self.n_jobs
         with (
@@ -106,7 +112,7 @@ class Simulation:
                 advance()
         return runs
 
-    def _draw(self, cases: Sequence[Case], draw: int) -> dict[Case, Run]:
+    def _draw(self, cases: Sequence[SimulatedCase], draw: int) -> dict[SimulatedCase, Run]:
         law = self.law(cases[0])
         source, noise = np.random.SeedSequence((self.random_state, draw)).spawn(2)
         rng = np.random.default_rng(source)
@@ -116,10 +122,10 @@ class Simulation:
         seed = int(noise.generate_state(1)[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ThresherWarning)  # nothing here is private
-            return {case: judged(self.model(case, seed).fit(drawn.X, drawn.y), law, fresh) for case in cases}
+            return {case: score_run(self.model(case, seed).fit(drawn.X, drawn.y), law, fresh) for case in cases}
 
 
-def judged(model: Any, law: PlanningLaw, fresh: Drawn) -> Run:
+def score_run(model: Estimator, law: PlanningLaw, fresh: SyntheticTable) -> Run:
     """How far a fitted model is off, columns in units of their widths."""
     support = np.flatnonzero(fresh.theta)
     truth, found = fresh.theta * law.widths, np.ravel(model.coef_) * law.widths

@@ -14,7 +14,7 @@ from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import is_whole
 from thresher.privacy.trust import Unit
 
-__all__ = ["INTERCEPT_ENTRY", "MOST_ROWS_EACH", "PEOPLE_NOTE", "PublicFacts", "Settings"]
+__all__ = ["INTERCEPT_ENTRY", "MOST_ROWS_EACH", "PEOPLE_NOTE", "PublicCounts", "PublicFacts", "Settings"]
 
 Settings = Mapping[str, Any]
 """What is settled, by name: numbers, words, lists, or nothing, as JSON has them. Each algorithm knows its own."""
@@ -37,7 +37,65 @@ INTERCEPT_ENTRY = 0.5
 
 
 @dataclass(frozen=True)
-class PublicFacts:
+class PublicCounts:
+    """How many there are of what, and how many numbers an answer has: all that every plan is about."""
+
+    n: int
+    """Rows, or people: a declared number where how many there are is private."""
+    d: int
+    """Columns, or whatever else an answer has a number for."""
+    unit: Unit = field(default="row", kw_only=True)
+    """What n counts and neighbours differ in. How many rows people have is private."""
+
+    def __post_init__(self) -> None:
+        for name in ("n", "d"):
+            self._set_whole(name)
+        if self.unit not in get_args(Unit):
+            raise ValueError(f"unit={self.unit!r} must be one of {', '.join(map(repr, get_args(Unit)))}")
+
+    def _set_whole(self, name: str) -> None:
+        value = getattr(self, name)
+        if not is_whole(value) or value < 1:
+            raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
+        object.__setattr__(self, name, int(value))  # NumPy's small integers wrap around
+
+    @property
+    def outputs(self) -> int:
+        """Linear predictors that are asked about side by side."""
+        return 1
+
+    @property
+    def counted(self) -> str:
+        """What n counts, in words."""
+        return "people" if self.unit == "person" else "rows"
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of an answer."""
+        return self.d
+
+    @property
+    def enforced(self) -> Settings:
+        """What code makes true of every row, as certificates list it."""
+        raise NotImplementedError
+
+    @property
+    def public_choices(self) -> Settings:
+        """What else certificates list: choices that cost no privacy but shape what is found."""
+        return {}
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What a guarantee rests on, of all that was declared, and no code enforces."""
+        return ()
+
+    def origin(self) -> NDArray[np.float64]:
+        """Where an iteration starts."""
+        return np.zeros(self.dimension)
+
+
+@dataclass(frozen=True)
+class PublicFacts(PublicCounts):
     """Public facts about a table. Nothing here is read from the data except n and d.
 
     Parameters
@@ -62,38 +120,14 @@ class PublicFacts:
     (5, 0.25)
     """
 
-    n: int
-    """Rows, or people: a declared number where how many there are is private."""
-    d: int
     bounds: Bounds
     intercept: bool = False
     """Whether every row ends in a public constant, for an intercept."""
-    unit: Unit = field(default="row", kw_only=True)
-    """What n counts and neighbours differ in. How many rows people have is private."""
 
     def __post_init__(self) -> None:
-        for name in ("n", "d"):
-            self._set_whole(name)
         object.__setattr__(self, "intercept", bool(self.intercept))
-        if self.unit not in get_args(Unit):
-            raise ValueError(f"unit={self.unit!r} must be one of {', '.join(map(repr, get_args(Unit)))}")
+        super().__post_init__()
         self.bounds.row_norm(self.d)  # raises if a per-column bound has the wrong length
-
-    def _set_whole(self, name: str) -> None:
-        value = getattr(self, name)
-        if not is_whole(value) or value < 1:
-            raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
-        object.__setattr__(self, name, int(value))  # NumPy's small integers wrap around
-
-    @property
-    def outputs(self) -> int:
-        """Linear predictors that are asked about side by side."""
-        return 1
-
-    @property
-    def counted(self) -> str:
-        """What n counts, in words."""
-        return "people" if self.unit == "person" else "rows"
 
     @property
     def dimension(self) -> int:
@@ -150,16 +184,3 @@ class PublicFacts:
     def enforced(self) -> Settings:
         """The bounds, as certificates list them."""
         return {**asdict(self.bounds), "row_norm": self.row_norm, "intercept_column": self.intercept_column}
-
-    @property
-    def public_choices(self) -> Settings:
-        """What else certificates list: choices that cost no privacy but shape what is found."""
-        return {}
-
-    @property
-    def assumed(self) -> tuple[str, ...]:
-        """What a guarantee rests on, of all that was declared, and no code enforces."""
-        return ()
-
-    def origin(self) -> NDArray[np.float64]:
-        return np.zeros(self.dimension)

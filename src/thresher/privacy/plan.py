@@ -11,11 +11,11 @@ from typing import Any, Literal, get_args
 
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Budget, BudgetExceeded
-from thresher.privacy.facts import PublicFacts, Settings
+from thresher.privacy.facts import PublicCounts, PublicFacts, Settings
 from thresher.privacy.releases import Release, SampledRelease, ZCDPFilter, is_priced_here
 from thresher.privacy.trust import Trust
 
-__all__ = ["Answer", "Calibration", "Meter", "Plan"]
+__all__ = ["Answer", "Calibration", "Meter", "Plan", "table_facts"]
 
 Calibration = Literal["proved", "printed"]
 
@@ -58,7 +58,7 @@ class Plan:
     """
 
     algorithm: str
-    problem: PublicFacts
+    problem: PublicCounts
     budget: Budget
     releases: tuple[Release, ...]
     settings: Settings = field(default_factory=dict)
@@ -187,3 +187,10 @@ class Meter:
     def charged(self) -> int:
         """How many answers were paid for, given or not."""
         return self._charged
+
+
+def table_facts(plan: Plan) -> PublicFacts:
+    """What is public about the table that a plan asks about."""
+    if not isinstance(plan.problem, PublicFacts):
+        raise TypeError(f"a plan of {plan.algorithm!r} is about {type(plan.problem).__name__}, not a table")
+    return plan.problem

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
+
+from thresher.privacy.arrays import Integers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 __all__ = ["Chart", "Series", "bars", "dots", "draw"]
 
@@ -47,7 +54,7 @@ class Chart:
     top: float | None = None  # nothing above this is shown
 
 
-def draw(chart: Chart) -> Any:
+def draw(chart: Chart) -> Figure:
     """A matplotlib figure. Series called "... (printed)" are dotted, "... (not private)" and "... (limit)" dashed."""
     figure, axes = _canvas(3.1 + 0.2 * ((len(chart.series) + 1) // 2))  # with the legend's lines
     for at, (name, series) in enumerate(chart.series.items()):
@@ -72,7 +79,7 @@ def draw(chart: Chart) -> Any:
 
 def dots(
     names: Sequence[str], values: Sequence[float], intervals: Sequence[Sequence[float]] | None, x: str, title: str = ""
-) -> Any:
+) -> Figure:
     """A value for each name, the first on top, with its interval if there are any."""
     figure, axes = _canvas(0.9 + 0.24 * len(names))
     at = np.arange(len(names))[::-1]
@@ -86,7 +93,7 @@ def dots(
     return figure
 
 
-def bars(names: Sequence[str], shares: Sequence[float], x: str) -> Any:
+def bars(names: Sequence[str], shares: Sequence[float], x: str) -> Figure:
     """Parts of a whole, each with its percentage."""
     figure, axes = _canvas(0.8 + 0.36 * len(names))
     at = np.arange(len(names))[::-1]
@@ -99,7 +106,7 @@ def bars(names: Sequence[str], shares: Sequence[float], x: str) -> Any:
     return figure
 
 
-def _canvas(height: float) -> tuple[Any, Any]:
+def _canvas(height: float) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -108,7 +115,7 @@ def _canvas(height: float) -> tuple[Any, Any]:
     return figure, axes
 
 
-def _plain_ticks(axis: Any) -> None:
+def _plain_ticks(axis: Axis) -> None:
     """1, 2, 5, 10 instead of powers, on a logarithmic axis that spans few of them."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
@@ -119,17 +126,26 @@ def _plain_ticks(axis: Any) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def _name(axes: Any, at: Any, names: Sequence[str]) -> None:
+def _name(axes: Axes, at: Integers, names: Sequence[str]) -> None:
     cut = [name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..." for name in names]
     axes.set_yticks(at, cut, parse_math=False)
     axes.set_ylim(-0.7, len(names) - 0.3)
     axes.grid(axis="x", alpha=0.3)
 
 
-def _line(axes: Any, name: str, series: Series, place: int) -> None:
+class _LineStyle(TypedDict, total=False):
+    color: str
+    marker: str
+    markersize: float
+    capsize: float
+    linewidth: float
+    linestyle: str
+
+
+def _line(axes: Axes, name: str, series: Series, place: int) -> None:
     errors = None if series.errors is None else np.nan_to_num(np.asarray(series.errors, dtype=float))
     marker = MARKERS[place % len(MARKERS)] if len(series.x) <= MOST_MARKED else ""
-    style: dict[str, Any] = {
+    style: _LineStyle = {
         "color": COLOURS[place % len(COLOURS)], "marker": marker, "markersize": 4.5,
         "capsize": 2, "linewidth": 1.4,
     }  # fmt: skip

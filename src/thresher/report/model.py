@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from thresher.privacy.certificate import Certificate
 from thresher.report import page
 from thresher.report.charts import dots
-from thresher.report.spending import budget_parts, outlook_parts, released_parts
-from thresher.report.summary import Coefficient, Summary
-from thresher.report.words import BOUNDS, GRADES, UNITS, short, told
+from thresher.report.spending import budget_parts, other_epsilon_parts, released_parts
+from thresher.report.summary import Coefficient, FittedModel, Summary
+from thresher.report.words import BOUNDS, GRADES, UNITS, setting_text, value_text
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["model_page"]
@@ -20,14 +19,14 @@ MOST_DRAWN = 40  # coefficients of a chart, and rows of a table that is not fold
 MOST_CHARTS = 6  # classes; the others have their tables
 
 
-def model_page(model: Any, problem: LinearProblem | None) -> str:
+def model_page(model: FittedModel, problem: LinearProblem | None) -> str:
     """The whole page of any linear model that carries a certificate, and was fitted to ``problem`` if by a curator."""
     certificate: Certificate = model.certificate_
     sections = {
         "Coefficients": _coefficients(model),
         "What was released": released_parts(certificate),
         "What it cost": budget_parts(certificate),
-        "With another epsilon": outlook_parts(model, problem),
+        "With another epsilon": other_epsilon_parts(model, problem),
         "What it rests on": _foundations(certificate),
         "Certificate": _certificate(certificate),
     }
@@ -41,7 +40,7 @@ def model_page(model: Any, problem: LinearProblem | None) -> str:
 # -- summary --------------------------------------------------------------------------------------------------------
 
 
-def _summary(model: Any, certificate: Certificate) -> list[str]:
+def _summary(model: FittedModel, certificate: Certificate) -> list[str]:
     size = f"{certificate.n_samples:,} {certificate.counted} and {certificate.n_features:,} columns"
     used = f"{len(model.support_):,} of the columns" if len(model.support_) else "none of the columns"
     words = f"{_kind(model)}, fitted by {certificate.algorithm} to a table of {size}. It uses {used}. "
@@ -49,7 +48,7 @@ def _summary(model: Any, certificate: Certificate) -> list[str]:
     return [page.paragraph(words, "lead"), _publishing(certificate), page.paragraph(_meaning(certificate))]
 
 
-def _kind(model: Any) -> str:
+def _kind(model: FittedModel) -> str:
     classes = getattr(model, "classes_", None)
     if classes is None:
         return "A linear regression"
@@ -109,7 +108,7 @@ def _secret(certificate: Certificate) -> str:
 # -- coefficients ---------------------------------------------------------------------------------------------------
 
 
-def _row(c: Coefficient) -> tuple[Any, ...]:
+def _row(c: Coefficient) -> tuple[object, ...]:
     if c.interval is None:
         return (c.title, c.value)
     low, high = c.interval
@@ -117,18 +116,19 @@ def _row(c: Coefficient) -> tuple[Any, ...]:
     return (c.title, c.value, f"{low:.4g} to {high:.4g}", error, c.noise, c.sampling, stability)
 
 
-def _coefficients(model: Any) -> list[str]:
+def _coefficients(model: FittedModel) -> list[str]:
     summary = model.summary(LEVEL)
     names = [f"Class {output.label}" for output in summary.outputs] if len(summary.outputs) > 1 else [""]
     classes = dict(zip(names, summary.outputs, strict=True))
-    certain = summary.why_no_intervals is None
+    sure = model.uncertainty_ if summary.why_no_intervals is None else None
+    certain = sure is not None
     parts = [page.paragraph(_reading(summary))]
     if not len(model.support_):
         words = "No feature stood out of the noise: this is the zero model."
         more = f"More {model.certificate_.counted}, a larger epsilon or tighter bounds help."
         parts.append(page.paragraph(f"{words} {more}"))
-    if certain:
-        parts.append(page.paragraph(f"How the intervals were computed: {model.uncertainty_.method}"))
+    if sure is not None:
+        parts.append(page.paragraph(f"How the intervals were computed: {sure.method}"))
     else:
         parts.append(
             page.paragraph(
@@ -159,7 +159,7 @@ def _table(found: tuple[Coefficient, ...], intercept: float, certain: bool) -> s
         columns += [f"{100 * LEVEL:g} % interval", "standard error", "of privacy noise", "of sampling", "stability"]
     rows = [_row(c) for c in found] + [("(intercept)", intercept, *[""] * (len(columns) - 2))]
     whole = page.table(columns, rows)
-    return whole if len(found) <= MOST_DRAWN else page.folded(f"All {len(found)} coefficients", whole, "table")
+    return whole if len(found) <= MOST_DRAWN else page.collapsible(f"All {len(found)} coefficients", whole, "table")
 
 
 def _reading(summary: Summary) -> str:
@@ -177,8 +177,8 @@ def _reading(summary: Summary) -> str:
 
 
 def _foundations(certificate: Certificate) -> list[str]:
-    bounds = [(BOUNDS.get(name, name), told(v)) for name, v in certificate.bounds.items() if v is not None]
-    settings = [(name.replace("_", " "), told(v)) for name, v in certificate.settings.items() if v is not None]
+    bounds = [(BOUNDS.get(name, name), setting_text(v)) for name, v in certificate.bounds.items() if v is not None]
+    settings = [(name.replace("_", " "), setting_text(v)) for name, v in certificate.settings.items() if v is not None]
     versions = ", ".join(f"{name} {number}" for name, number in certificate.versions.items())
     paid = certificate.ledger and "data set {dataset} of a ledger, entry {entry}".format(**certificate.ledger)
     return [
@@ -206,7 +206,7 @@ def _certificate(certificate: Certificate) -> list[str]:
             "Check it yourself: `thresher verify model.json` recomputes the cost from the listed releases alone. It "
             "takes a model file, or a file with the certificate below."
         ),
-        page.folded("The certificate as JSON", page.listing(certificate.to_json()), "text"),
+        page.collapsible("The certificate as JSON", page.listing(certificate.to_json()), "text"),
         page.paragraph(
             "Everything on this page is computed from the model file and public facts; no row was read for it.", "small"
         ),
@@ -215,7 +215,7 @@ def _certificate(certificate: Certificate) -> list[str]:
 
 def _verified(certificate: Certificate) -> str:
     check = certificate.verify()
-    price = f"epsilon {short(check.epsilon)} at delta {certificate.delta:.3g}"
+    price = f"epsilon {value_text(check.epsilon)} at delta {certificate.delta:.3g}"
     words = f"the listed releases cost {price} by {check.method}"
     if certificate.epsilon is None and check:
         return page.paragraph("The certificate claims no guarantee, so there is none to verify.")

@@ -9,11 +9,26 @@ import warnings
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
-    "check_writable", "contents", "facts", "figure", "folded", "heading", "listing", "page", "paragraph",
-    "side_by_side", "subheading", "svg", "table", "verdict",
+    "check_writable",
+    "collapsible",
+    "contents",
+    "facts",
+    "figure",
+    "heading",
+    "listing",
+    "page",
+    "paragraph",
+    "side_by_side",
+    "subheading",
+    "svg",
+    "table",
+    "verdict",
 ]  # fmt: skip
 
 SHORT = 24  # characters of a cell that are never broken into lines
@@ -77,10 +92,12 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def heading(text: str, anchor: str = "") -> str:
+    """A title within the page, which links may lead to."""
     return f'<h2 id="{escape(anchor)}">{escape(text)}</h2>' if anchor else f"<h2>{escape(text)}</h2>"
 
 
 def subheading(text: str) -> str:
+    """A title below a heading."""
     return f"<h3>{escape(text)}</h3>"
 
 
@@ -90,6 +107,7 @@ def contents(items: Iterable[tuple[str, str]]) -> str:
 
 
 def verdict(text: str, holds: bool, words: tuple[str, str] = ("Holds.", "Does not hold.")) -> str:
+    """An answer that is seen at once: a word for yes or no, and why."""
     kind, word = ("verdict holds", words[0]) if holds else ("verdict", words[1])
     return f'<p class="{kind}"><b>{escape(word)}</b> {_inline(text)}</p>'
 
@@ -100,6 +118,7 @@ def side_by_side(parts: Iterable[str]) -> str:
 
 
 def paragraph(text: str, kind: str = "") -> str:
+    """Sentences; what stands between backticks is code."""
     return f'<p class="{escape(kind)}">{_inline(text)}</p>' if kind else f"<p>{_inline(text)}</p>"
 
 
@@ -113,7 +132,7 @@ def facts(items: Iterable[tuple[str, str]]) -> str:
     return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{_inline(text)}</dd>" for name, text in items) + "</dl>"
 
 
-def folded(summary: str, inner: str, kind: str) -> str:
+def collapsible(summary: str, inner: str, kind: str) -> str:
     """Shown on a click. On paper a "table" is always shown and "text" never."""
     return f'<details class="{escape(kind)}"><summary>{escape(summary)}</summary>{inner}</details>'
 
@@ -123,7 +142,7 @@ def listing(text: str) -> str:
     return f"<pre>{escape(text)}</pre>"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], kinds: Iterable[str] | None = None) -> str:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], kinds: Iterable[str] | None = None) -> str:
     """Text to the left, numbers to the right; ``kinds`` may give a class ("good", "bad") to each row's last cell."""
     rows = [list(row) for row in rows]
     numeric = [_is_number(cell) for cell in rows[0]] if rows else [False] * len(columns)
@@ -135,11 +154,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], kinds: Iterable
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _is_number(cell: Any) -> bool:
+def _is_number(cell: object) -> bool:
     return isinstance(cell, (int, float)) and not isinstance(cell, bool)
 
 
-def _row(cells: Sequence[Any], kind: str) -> str:
+def _row(cells: Sequence[object], kind: str) -> str:
     shown = [f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in cells]
     classes = [
         "number" if _is_number(cell) else "short" if len(text) <= SHORT else ""
@@ -153,13 +172,13 @@ def _row(cells: Sequence[Any], kind: str) -> str:
     )
 
 
-def figure(drawing: Any, caption: str) -> str:
+def figure(drawing: Figure, caption: str) -> str:
     """A matplotlib figure as inline SVG."""
     drawn = svg(drawing, transparent=True).replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
     return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def svg(drawing: Any, transparent: bool = False) -> str:
+def svg(drawing: Figure, transparent: bool = False) -> str:
     """A matplotlib figure with its text as text; the same figure gives the same text."""
     import matplotlib as mpl
 

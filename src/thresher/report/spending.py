@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from thresher.algorithms.outlook import noise_over_signal, relative_noise
+from thresher.algorithms.signal_to_noise import noise_over_signal, relative_noise
 from thresher.privacy.accounting import Cost
-from thresher.privacy.budget import Budget
+from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.certificate import Certificate
 from thresher.privacy.releases import RandomTrials, Release, ZCDPFilter, release_from_dict
 from thresher.privacy.trust import Unit
 from thresher.report import page
 from thresher.report.charts import Chart, Series, bars, draw
-from thresher.report.words import between
+from thresher.report.summary import FittedModel
+from thresher.report.words import range_text
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["budget_parts", "outlook_parts", "released_parts"]
+__all__ = ["budget_parts", "other_epsilon_parts", "released_parts"]
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of epsilon
 NORMAL = float(ndtri(0.95))  # half a 90 % interval, in standard errors
@@ -31,7 +31,7 @@ class _Kind:
     """Releases of one question with one law of noise."""
 
     releases: list[Release] = field(default_factory=list)
-    answers: list[dict[str, Any]] = field(default_factory=list)
+    answers: list[dict[str, float]] = field(default_factory=list)
 
     @property
     def rho(self) -> float:
@@ -44,6 +44,7 @@ class _Kind:
 
 
 def released_parts(certificate: Certificate) -> list[str]:
+    """What was asked of the rows, how often, and with what noise."""
     kinds, cap = _kinds(certificate)
     total = math.fsum(kind.rho for kind in kinds.values()) if cap is None else cap
     clipped = "what one row can contribute was clipped"
@@ -99,8 +100,8 @@ def _kinds_table(kinds: dict[str, _Kind]) -> str:
     columns = ("question, noise", "clip", "sensitivity", "noise scale", "scale over sensitivity")
     rows = [
         (
-            name, *(between(answer[of] for answer in kind.answers) for of in ("clip", "sensitivity", "scale")),
-            between(release.multiplier for release in kind.releases),
+            name, *(range_text(answer[of] for answer in kind.answers) for of in ("clip", "sensitivity", "scale")),
+            range_text(release.multiplier for release in kind.releases),
         )
         for name, kind in kinds.items()
     ]  # fmt: skip
@@ -111,6 +112,7 @@ def _kinds_table(kinds: dict[str, _Kind]) -> str:
 
 
 def budget_parts(certificate: Certificate) -> list[str]:
+    """What that cost, at any delta."""
     counted = [release_from_dict(entry["release"]) for entry in certificate.releases if "within" not in entry]
     cost = sum((release.cost() for release in counted), Cost())
     parts = [page.paragraph(f"Composed: {certificate.composition}.")]
@@ -143,13 +145,14 @@ def budget_parts(certificate: Certificate) -> list[str]:
 # -- what another budget would give ---------------------------------------------------------------------------------
 
 
-def outlook_parts(model: Any, problem: LinearProblem | None) -> list[str]:
+def other_epsilon_parts(model: FittedModel, problem: LinearProblem | None) -> list[str]:
+    """What the noise would be with another epsilon; nothing where no problem of a curator is known."""
     certificate = model.certificate_
     if certificate.epsilon is None:
         return [page.paragraph("Without a guarantee there is no noise that epsilon would explain.")]
     if problem is None:
         return [page.paragraph("Not predicted where people randomise their own records; `model.plan` shows the noise.")]
-    budget = Budget(certificate.epsilon, certificate.delta, certificate.adjacency)
+    budget = Budget(certificate.epsilon, certificate.delta, Adjacency(certificate.adjacency))
     epsilons = [budget.epsilon * factor for factor in FACTORS]
     noise = [relative_noise(budget, epsilon) for epsilon in epsilons]
     ratios, widths = _ratios(problem, budget, epsilons), _widths(model, noise)
@@ -190,7 +193,7 @@ def _ratios(problem: LinearProblem, budget: Budget, epsilons: list[float]) -> di
     return {"noise over signal": [noise_over_signal(problem, each) for each in budgets]}
 
 
-def _widths(model: Any, factors: list[float]) -> dict[str, list[float]]:
+def _widths(model: FittedModel, factors: list[float]) -> dict[str, list[float]]:
     """Half the interval of the median coefficient, with privacy noise that is so many times as large."""
     sure = model.uncertainty_
     if sure is None or not np.isfinite(sure.noise).any():

@@ -5,22 +5,51 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thresher.data.terminal_text import displayable
+from thresher.algorithms.uncertainty import Uncertainty
+from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.certificate import Certificate
 from thresher.report import page
-from thresher.report.words import GRADES, UNITS
+from thresher.report.words import GRADES, UNITS, displayable
 
-__all__ = ["Coefficient", "Output", "Summary", "summary_of"]
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Coefficient", "FittedModel", "Output", "Summary", "summary_of"]
 
 MOST_SHOWN = 50  # coefficients of a class; to_dict has all of them
 
 Line = tuple[int | None, list[str]]
 """The position of a feature, if it is one's, and the cells of its line."""
+
+
+class FittedModel(Protocol):
+    """A fitted linear model as summaries and pages see it; one of classes has ``classes_``, too."""
+
+    @property
+    def certificate_(self) -> Certificate: ...
+
+    @property
+    def algorithm_(self) -> str: ...
+
+    @property
+    def coef_(self) -> Floats: ...
+
+    @property
+    def intercept_(self) -> Floats | float: ...
+
+    @property
+    def support_(self) -> Indices: ...
+
+    @property
+    def uncertainty_(self) -> Uncertainty | None: ...
+
+    def intervals(self, level: float) -> Floats: ...
+
+    def summary(self, level: float = ...) -> Summary: ...
 
 
 @dataclass(frozen=True)
@@ -38,6 +67,7 @@ class Coefficient:
 
     @property
     def feature(self) -> str:
+        """The name of its column, or its number."""
         return str(self.position) if self.name is None else self.name
 
     @property
@@ -51,25 +81,38 @@ class Coefficient:
 class Output:
     """The coefficients of a class, or of all there is: first those that move a prediction most over their range."""
 
-    label: Any
+    label: str | float | None
     coefficients: tuple[Coefficient, ...]
     intercept: float
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What ``summary()`` of a fitted model answers: ``print`` it, show it in a notebook, or take
-    ``to_dict()``."""
+    """What ``summary()`` of a fitted model answers: ``print`` it, show it in a notebook, or take ``to_dict()``.
+
+    Attributes
+    ----------
+    outputs : tuple of Output
+        The coefficients of each class, or of all there is.
+    level : float
+        Of the intervals.
+    effect : str
+        What a coefficient does, in a sentence.
+    why_no_intervals : str or None
+        Why there are none, if there are none.
+    certificate : Certificate
+        What the model cost.
+    """
 
     outputs: tuple[Output, ...]
     level: float
     effect: str
-    """What a coefficient does, in a sentence."""
     why_no_intervals: str | None
     certificate: Certificate
 
     @property
     def columns(self) -> list[str]:
+        """The head of the table."""
         several, certain = len(self.outputs) > 1, self.why_no_intervals is None
         interval = [f"{100 * self.level:g} % interval", "stability"] if certain else []
         return ["class"] * several + ["feature"] + ["unit"] * self._has_units + ["coefficient", *interval]
@@ -112,7 +155,7 @@ class Summary:
             *(f"Assumed: {assumption}." for assumption in of.assumptions),
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """For JSON: every coefficient, the intercepts, the cost."""
         of = self.certificate
         return {
@@ -130,7 +173,7 @@ class Summary:
             "reading": self.reading,
         }  # fmt: skip
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame:
         """The coefficients as a pandas DataFrame."""
         import pandas
 
@@ -168,39 +211,44 @@ class Summary:
         return cells + [""] * (len(self.columns) - len(cells))
 
 
-def summary_of(
-    model: Any, level: float, why_no_intervals: str | None, effect: str, spread: NDArray[np.float64]
-) -> Summary:
+def summary_of(model: FittedModel, level: float, why_no_intervals: str | None, effect: str, spread: Floats) -> Summary:
     """Of any fitted linear model that carries a certificate.
 
     ``effect`` is what a coefficient adds to, in words; ``spread`` what one step of each column is, as it was fitted.
     """
     values = np.atleast_2d(model.coef_)
-    labels = model.classes_.tolist() if len(values) > 1 else [None]
+    classes = getattr(model, "classes_", None)
+    labels = classes.tolist() if classes is not None and len(values) > 1 else [None]
     intercepts = np.ravel(model.intercept_).tolist()
     outputs = tuple(
-        Output(label, _of(model, k, level, why_no_intervals is None, spread), intercept)
+        Output(
+            label,
+            _coefficients_of(model, k, level, model.uncertainty_ if why_no_intervals is None else None, spread),
+            intercept,
+        )
         for k, (label, intercept) in enumerate(zip(labels, intercepts, strict=True))
     )
     words = f"One unit more of a feature, all else equal, adds its coefficient to the {effect}."
     return Summary(outputs, level, words, why_no_intervals, model.certificate_)
 
 
-def _of(model: Any, k: int, level: float, certain: bool, spread: NDArray[np.float64]) -> tuple[Coefficient, ...]:
+def _coefficients_of(
+    model: FittedModel, k: int, level: float, sure: Uncertainty | None, spread: Floats
+) -> tuple[Coefficient, ...]:
     values, support = np.atleast_2d(model.coef_), model.support_
     row = values[k]
     names, units = getattr(model, "feature_names_in_", None), getattr(model, "units_", None)
-    extras: list[Any] = [()] * len(support)
-    if certain:
-        sure = model.uncertainty_
+    nothing = (None, math.nan, math.nan, math.nan)
+    errors: list[tuple[tuple[float, float] | None, float, float, float]] = [nothing] * len(support)
+    if sure is not None:
         intervals = np.reshape(model.intervals(level), (len(values), len(support), 2))[k].tolist()
         parts = (np.atleast_2d(part)[k].tolist() for part in (sure.noise, sure.sampling, sure.stability))
-        extras = [(tuple(interval), *rest) for interval, *rest in zip(intervals, *parts, strict=True)]
+        errors = [((low, high), *rest) for (low, high), *rest in zip(intervals, *parts, strict=True)]
     found = [
         Coefficient(
-            j, None if names is None else str(names[j]), float(row[j]), "" if units is None else str(units[j]), *extra
+            j, None if names is None else str(names[j]), float(row[j]), "" if units is None else str(units[j]), *error
         )
-        for j, extra in zip(support.tolist(), extras, strict=True)
+        for j, error in zip(support.tolist(), errors, strict=True)
         if row[j]
     ]
     return tuple(sorted(found, key=lambda coefficient: -abs(coefficient.value) * spread[coefficient.position]))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -22,17 +22,23 @@ from typing import Any
 
 import numpy as np
 
-from thresher.data.whole_files import sync_folder
+from thresher.algorithms.stochastic import State
+from thresher.data.atomic_files import sync_folder
+from thresher.privacy.arrays import Values
 from thresher.privacy.plan import Answer, Plan
 
-__all__ = ["Checkpoint", "Standing", "facts_of"]
+__all__ = ["Checkpoint", "TrainingState", "facts_of"]
+
+
+Facts = Mapping[str, object]
+"""What tells a training from another, as JSON."""
 
 
 @dataclass(frozen=True)
-class Standing:
+class TrainingState:
     """Where a training stands: the algorithm's state, the answers it has heard, the number of answers paid for."""
 
-    state: dict[str, Any]
+    state: State
     answers: tuple[Answer, ...] = ()
     charged: int = 0
     account: dict[str, str] | None = None  # the ledger's entry that pays for all of them
@@ -48,7 +54,7 @@ class Checkpoint:
     """The file of one training, told by its ``facts``; it is held by one process at a time."""
 
     path: Path
-    facts: dict[str, Any] = field(repr=False)
+    facts: Facts = field(repr=False)
     seal: Callable[[bytes], str] | None = None  # the ledger's, if there is one
 
     @contextmanager
@@ -65,7 +71,7 @@ class Checkpoint:
                 ) from None
             yield
 
-    def read(self, plan: Plan) -> Standing | None:
+    def read(self, plan: Plan) -> TrainingState | None:
         """What the file says, None if there is none; refused if it is of another training."""
         if not self.path.exists():
             return None
@@ -92,9 +98,9 @@ class Checkpoint:
                 "and begin the training anew"
             )
         heard = [Answer(plan.releases[at], *numbers) for at, count, *numbers in answers for _ in range(count)]
-        return Standing(state, tuple(heard), charged, account)
+        return TrainingState(state, tuple(heard), charged, account)
 
-    def write(self, standing: Standing, plan: Plan) -> None:
+    def write(self, standing: TrainingState, plan: Plan) -> None:
         """Durably, and as a whole: at any moment the old file or the new one is there."""
         arrays = {name: value for name, value in standing.state.items() if isinstance(value, np.ndarray)}
         header = {
@@ -118,7 +124,7 @@ class Checkpoint:
         os.replace(new, self.path)
         sync_folder(self.path.parent)
 
-    def _sealed(self, header: str, arrays: dict[str, Any]) -> str:
+    def _sealed(self, header: str, arrays: dict[str, Values]) -> str:
         """The ledger's mark of all that the file says; empty without a ledger."""
         if self.seal is None:
             return ""
@@ -127,7 +133,7 @@ class Checkpoint:
         return self.seal(json.dumps([header, parts]).encode())
 
 
-def facts_of(plan: Plan, shapes: dict[str, Any]) -> dict[str, Any]:
+def facts_of(plan: Plan, shapes: Facts) -> Facts:
     """What tells a training from another, as JSON gives it back."""
     facts = {
         "algorithm": plan.algorithm,
@@ -138,5 +144,5 @@ def facts_of(plan: Plan, shapes: dict[str, Any]) -> dict[str, Any]:
         "releases": [release.to_dict() for release in plan.releases],
         **shapes,
     }
-    plain: dict[str, Any] = json.loads(json.dumps(facts, default=lambda value: value.item()))
+    plain: Facts = json.loads(json.dumps(facts, default=lambda value: value.item()))
     return plain

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Protocol, cast
 
 from thresher.algorithms import DENSE
+from thresher.algorithms.stochastic import State
+from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.conversions import gaussian_mu
+from thresher.privacy.plan import Plan
 
-__all__ = ["TRAINERS", "algorithm_of", "with_neural_defaults"]
+__all__ = ["TRAINERS", "RoundAlgorithm", "trainable_algorithm", "with_neural_defaults"]
 
 TRAINERS = (
     "dp-sgd", "dp-adam", "dp-srm", "dp-lssgd", "dp-lsadam", "dp-gd",
@@ -29,14 +32,31 @@ LONGEST = 10.0  # step times clip
 PLAIN_STEP = 0.5  # where nothing is clipped
 
 
-def algorithm_of(optimizer: Any) -> Any:
+class RoundAlgorithm(Protocol):
+    """An algorithm that advances round by round, so that it may stop in between."""
+
+    @property
+    def name(self) -> str: ...
+
+    def plan(self, problem: Any, budget: Budget) -> Plan: ...
+
+    def run(self, vault: Any) -> Floats: ...
+
+    def start(self, vault: Any) -> State: ...
+
+    def advance(self, vault: Any, state: State) -> State: ...
+
+    def finish(self, vault: Any, state: State) -> Floats: ...
+
+
+def trainable_algorithm(optimizer: str | RoundAlgorithm) -> RoundAlgorithm:
     """An algorithm, by its name or as it is."""
     if isinstance(optimizer, str):
         if optimizer not in TRAINERS:
             raise ValueError(
                 f"optimizer={optimizer!r} must be one of {', '.join(map(repr, TRAINERS))}, or an algorithm"
             )
-        return DENSE[optimizer]()
+        return cast(RoundAlgorithm, DENSE[optimizer]())
     if not all(hasattr(optimizer, method) for method in ("plan", "start", "advance", "finish")):
         raise TypeError(
             f"optimizer={optimizer!r} must be a name, such as 'dp-sgd', or an algorithm that advances round by round, "
@@ -45,7 +65,7 @@ def algorithm_of(optimizer: Any) -> Any:
     return optimizer
 
 
-def with_neural_defaults(algorithm: Any, n: int, budget: Budget) -> Any:
+def with_neural_defaults(algorithm: Any, n: int, budget: Budget) -> RoundAlgorithm:
     """The same, with a rule for every hyper-parameter that is None."""
     full = algorithm.name == "dp-gd"
     passes = algorithm.passes or (FULL_ROUNDS if full else PASSES)
@@ -56,10 +76,11 @@ def with_neural_defaults(algorithm: Any, n: int, budget: Budget) -> Any:
     if hasattr(algorithm, "difference_clip"):
         rules["difference_clip"] = DIFFERENCE * algorithm.momentum * clip
     left_open = {field.name for field in fields(algorithm) if getattr(algorithm, field.name) is None}
-    return replace(algorithm, **{name: value for name, value in rules.items() if name in left_open})
+    filled: RoundAlgorithm = replace(algorithm, **{name: value for name, value in rules.items() if name in left_open})
+    return filled
 
 
-def neural_step(algorithm: Any, rounds: int, clip: float, n: int, budget: Budget) -> float:
+def neural_step(algorithm: RoundAlgorithm, rounds: int, clip: float, n: int, budget: Budget) -> float:
     """The step with which a parameter gathers noise of sd GATHERED.
 
     T rounds of step eta gather about contributions * eta * T * clip / (n mu), whatever the batches; Adam, which

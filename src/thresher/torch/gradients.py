@@ -8,12 +8,12 @@ takes any module but is slower.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from opacus import GradSampleModule
 from torch import Tensor, nn
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from thresher.privacy.arrays import Floats
 
@@ -24,9 +24,9 @@ __all__ = [
     "Loss",
     "PerExample",
     "clipped_sum",
-    "flat",
-    "set_flat",
-    "trainable",
+    "flattened",
+    "set_parameters",
+    "trainable_parameters",
 ]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -47,7 +47,7 @@ class ByLayers:
 
     def __init__(self, module: nn.Module, loss: Loss) -> None:
         self._module, self._loss = module, loss
-        self._uses: list[tuple[nn.Module, list[Tensor], Any]] = []
+        self._uses: list[tuple[nn.Module, list[Tensor], GradientEdge]] = []
 
     @staticmethod
     def takes(module: nn.Module) -> bool:
@@ -56,7 +56,7 @@ class ByLayers:
         No probe can prove that a user's forward, or hook, never mixes examples; torch.func keeps them apart by itself.
         """
         return all(_is_torchs_own(part) for part in module.modules()) and all(
-            type(layer) in GradSampleModule.GRAD_SAMPLERS for layer in own_parameters(module)
+            type(layer) in GradSampleModule.GRAD_SAMPLERS for layer in trainable_layers(module)
         )
 
     def _used(self, layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -65,7 +65,7 @@ class ByLayers:
 
     def __call__(self, inputs: Tensor, targets: Tensor) -> list[Tensor]:
         self._uses.clear()
-        hooks = [layer.register_forward_hook(self._used) for layer in own_parameters(self._module)]
+        hooks = [layer.register_forward_hook(self._used) for layer in trainable_layers(self._module)]
         try:
             total = losses(self._loss, self._module(inputs), targets).sum()
         finally:
@@ -80,7 +80,9 @@ class ByLayers:
                 for parameter, part in GradSampleModule.GRAD_SAMPLERS[type(layer)](layer, given, slope).items():
                     found[parameter] = found[parameter] + part if parameter in found else part
         self._uses.clear()
-        return [found[p] if p in found else p.new_zeros((len(inputs), *p.shape)) for p in trainable(self._module)]
+        return [
+            found[p] if p in found else p.new_zeros((len(inputs), *p.shape)) for p in trainable_parameters(self._module)
+        ]
 
 
 class ByFunctions:
@@ -125,7 +127,7 @@ def norms(gradients: list[Tensor]) -> Tensor:
 def clipped_sum(gradients: list[Tensor], clip: float, weight: float = 1.0) -> Floats:
     """``weight`` times the sum over examples, each clipped to l2 norm ``clip``, as one vector in double precision."""
     factors = weight * (clip * INWARD / norms(gradients)).clamp(max=1.0)
-    return flat([factors.to(gradient.dtype) @ gradient.flatten(1) for gradient in gradients])
+    return flattened([factors.to(gradient.dtype) @ gradient.flatten(1) for gradient in gradients])
 
 
 def _is_torchs_own(module: nn.Module) -> bool:
@@ -133,22 +135,22 @@ def _is_torchs_own(module: nn.Module) -> bool:
     return type(module).__module__.startswith("torch.nn.modules.") and not hooked
 
 
-def trainable(module: nn.Module) -> list[nn.Parameter]:
+def trainable_parameters(module: nn.Module) -> list[nn.Parameter]:
     return [parameter for parameter in module.parameters() if parameter.requires_grad]
 
 
-def own_parameters(module: nn.Module) -> Iterator[nn.Module]:
+def trainable_layers(module: nn.Module) -> Iterator[nn.Module]:
     """The layers: modules that hold trainable parameters themselves."""
     return (layer for layer in module.modules() if any(p.requires_grad for p in layer.parameters(recurse=False)))
 
 
-def flat(tensors: list[Tensor]) -> Floats:
+def flattened(tensors: list[Tensor]) -> Floats:
     """One vector, in double precision."""
     vector: Floats = torch.cat([tensor.detach().reshape(-1).double().cpu() for tensor in tensors]).numpy()
     return vector
 
 
-def set_flat(parameters: list[nn.Parameter], theta: Floats) -> None:
+def set_parameters(parameters: list[nn.Parameter], theta: Floats) -> None:
     """The inverse: ``theta`` into the parameters, each in its own precision."""
     pieces = torch.tensor(theta).split([parameter.numel() for parameter in parameters])
     with torch.no_grad():

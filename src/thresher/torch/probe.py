@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from thresher.torch.gradients import ByFunctions, ByLayers, Loss, PerExample, trainable
+from thresher.torch.gradients import ByFunctions, ByLayers, Loss, PerExample, trainable_parameters
 
 __all__ = ["check_parameters", "per_example_gradients"]
 
@@ -26,9 +26,9 @@ def check_parameters(module: nn.Module) -> None:
             f"torch's float32 matmul precision is {torch.get_float32_matmul_precision()!r}, too coarse for clips to "
             "hold; call torch.set_float32_matmul_precision('highest')"
         )
-    if not trainable(module):
+    if not trainable_parameters(module):
         raise ValueError("module has no trainable parameters (requires_grad=True), so there is nothing to train")
-    if torch.is_autocast_enabled(trainable(module)[0].device.type):
+    if torch.is_autocast_enabled(trainable_parameters(module)[0].device.type):
         raise ValueError("torch.autocast is on: clipped gradients would be summed in half precision; fit outside of it")
     for name, parameter in module.named_parameters():
         if parameter.requires_grad and parameter.dtype not in (torch.float32, torch.float64):
@@ -49,7 +49,7 @@ def per_example_gradients(module: nn.Module, loss: Loss, example: tuple[Tensor, 
 
     Of ``example``, an input and a target, only shapes and kinds are used. The module's buffers may change: give a copy.
     """
-    inputs, targets = made_up(example)
+    inputs, targets = probe_examples(example)
     before = {name: buffer.clone() for name, buffer in module.named_buffers()}
     alone = [_gradient(module, loss, inputs[at : at + 1], targets[at : at + 1]) for at in range(PROBES)]
     _check_randomness(module, loss, inputs, targets, alone[0])
@@ -98,7 +98,7 @@ def _check_buffers(module: nn.Module, before: dict[str, Tensor]) -> None:
             )
 
 
-def made_up(example: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def probe_examples(example: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Inputs between 0 and 1, or 0 and 1 where they are whole numbers; targets 0, which is a class as well."""
     coins = torch.Generator().manual_seed(1)  # public, and not the caller's generator
     shape = (PROBES, *example[0].shape)
@@ -112,13 +112,13 @@ def _gradient(module: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor) ->
     """That of one example, by autograd."""
     try:
         value = loss(module(inputs), targets).sum()
-        slopes = torch.autograd.grad(value, trainable(module), allow_unused=True)
+        slopes = torch.autograd.grad(value, trainable_parameters(module), allow_unused=True)
     except FAILURES as error:
         raise ValueError(
             f"module and loss fail on a made-up input of shape {tuple(inputs.shape)} ({inputs.dtype}) and target of "
             f"shape {tuple(targets.shape)} ({targets.dtype}): {error}"
         ) from error
-    found = [torch.zeros_like(p) if s is None else s for p, s in zip(trainable(module), slopes, strict=True)]
+    found = [torch.zeros_like(p) if s is None else s for p, s in zip(trainable_parameters(module), slopes, strict=True)]
     if not (torch.isfinite(value) and all(bool(torch.isfinite(part).all()) for part in found)):
         raise ValueError(
             f"loss={value.item():g} of a made-up input, or its gradient, is not finite; start from other parameters"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from opacus.optimizers import DPOptimizer
@@ -18,6 +17,23 @@ def smoothed(optimizer: DPOptimizer, sigma: float = 1.0) -> DPOptimizer:
     All gradients, flattened one after the other, are multiplied by (I - sigma L)^-1 with L the periodic Laplacian in
     one dimension (DP-LSSGD, or DP-LSAdam where the wrapped optimizer is Adam). It is done after the noise is added:
     post-processing, which changes no privacy number.
+
+    Parameters
+    ----------
+    optimizer : opacus.optimizers.DPOptimizer
+        What ``PrivacyEngine.make_private`` returns.
+    sigma : float
+        How strongly; 0 changes nothing.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from opacus.optimizers import DPOptimizer
+    >>> from thresher.torch import smoothed
+    >>> plain = torch.optim.SGD(torch.nn.Linear(3, 1).parameters(), lr=0.1)
+    >>> private = DPOptimizer(plain, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=10)
+    >>> smoothed(private, sigma=1.0) is private
+    True
     """
     if not isinstance(optimizer, DPOptimizer):
         raise TypeError(
@@ -28,7 +44,7 @@ def smoothed(optimizer: DPOptimizer, sigma: float = 1.0) -> DPOptimizer:
         raise ValueError(f"sigma={sigma!r} must be a finite number of at least 0; 0 changes nothing")
     update = optimizer.original_optimizer
 
-    def smooth(_: Any, *__: Any) -> None:
+    def smooth(_: torch.optim.Optimizer, *__: object) -> None:
         parameters = [p for p in optimizer.params if p.grad is not None]
         noisy = torch.cat([p.grad.reshape(-1) for p in parameters])
         pieces = smoothed_vector(noisy, sigma).split([p.numel() for p in parameters])

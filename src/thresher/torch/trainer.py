@@ -7,12 +7,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, cast
 
 import numpy as np
 from torch import nn
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
 from thresher.ledger import Ledger, Reservation, ledger_at, without_password
 from thresher.models.fit import Design, Fit, Outcome
 from thresher.privacy import logs
@@ -20,39 +20,75 @@ from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.privacy.model_hash import model_hash
 from thresher.privacy.plan import Plan
-from thresher.torch.checkpoint import Checkpoint, Standing, facts_of
-from thresher.torch.defaults import algorithm_of, with_neural_defaults
-from thresher.torch.examples import Examples, examples_of, placed
-from thresher.torch.gradients import Loss, flat, set_flat, trainable
+from thresher.torch.checkpoint import Checkpoint, TrainingState, facts_of
+from thresher.torch.defaults import RoundAlgorithm, trainable_algorithm, with_neural_defaults
+from thresher.torch.examples import Arrays, Examples, MapDataset, examples_of, moved_beside
+from thresher.torch.gradients import Loss, flattened, set_parameters, trainable_parameters
 from thresher.torch.probe import check_parameters, per_example_gradients
 from thresher.torch.problem import ModuleProblem
 from thresher.torch.vault import ModuleVault
 from thresher.vaults.randomness import NoiseSource
 
-__all__ = ["PrivateTrainer", "parts_of"]
+__all__ = ["PrivateTrainer", "parameter_arrays"]
 
 STOPS = 100  # checkpoints in a training, so that a kill loses at most one part in so many
 
 
 class PrivateTrainer:
-    """Trains ``module`` so that what comes out is differentially private in the examples.
+    """Trains a module so that what comes out is differentially private in the examples.
 
-    ``loss(outputs, targets)`` is applied to every example by itself, as a batch of one. ``optimizer`` names an
-    algorithm ("dp-sgd", "dp-srm", "dp-lssgd", ...) or is one (``thresher.algorithms.DPSGD(clip=0.5)``); what it leaves
-    open takes the rules of ``thresher.torch.defaults``. The module is trained in the mode (train or eval) it is in,
-    from the parameters it has, which must not depend on the examples.
+    The module is trained in the mode (train or eval) it is in, from the parameters it has, which must not depend on the
+    examples.
 
-    ``virtual_batch`` is how many examples are worked on at a time at most. With ``checkpoint``, a file, a training
-    that was stopped goes on where it was (``thresher.torch.checkpoint``), saved every ``checkpoint_every`` rounds
-    (None: a hundredth of all). With ``ledger`` and ``dataset``, an account of a ``thresher.Ledger`` pays,
-    once for a training however often it is stopped. ``random_state`` is for tests and research only.
+    Parameters
+    ----------
+    module : torch.nn.Module
+        What is trained, in place.
+    loss : callable
+        ``loss(outputs, targets)``, applied to every example by itself, as a batch of one.
+    optimizer : str or instance
+        "dp-sgd", "dp-srm", "dp-lssgd", ... or an algorithm, such as ``thresher.algorithms.DPSGD(clip=0.5)``; what it
+        leaves open takes the rules of ``thresher.torch.defaults``.
+    budget : Budget
+        What the training may cost.
+    virtual_batch : int
+        How many examples are worked on at a time at most.
+    checkpoint : path
+        A file from which a training that was stopped goes on where it was (``thresher.torch.checkpoint``).
+    checkpoint_every : int
+        After how many rounds it is saved. None: a hundredth of all.
+    ledger : Ledger or its URL
+        The account book that pays, once for a training however often it is stopped (``thresher.Ledger``).
+    dataset : str
+        The name of the ledger's account.
+    random_state : int
+        Repeatable noise, for tests and research only; it marks the certificate.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    certificate_, plan_, algorithm_
+        What it cost, what was planned, and what ran.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from thresher import Budget
+    >>> from thresher.torch import PrivateTrainer
+    >>> X = torch.rand(200, 3)
+    >>> y = (X[:, 0] > 0.5).long()
+    >>> budget = Budget(epsilon=3, delta=1e-4)
+    >>> trainer = PrivateTrainer(torch.nn.Linear(3, 2), torch.nn.functional.cross_entropy, "dp-sgd", budget)
+    >>> trainer.fit(X, y).certificate_.epsilon
+    3.0
     """
 
     def __init__(
         self,
         module: nn.Module,
         loss: Loss,
-        optimizer: Any,
+        optimizer: str | RoundAlgorithm,
         budget: Budget,
         *,
         virtual_batch: int | None = None,
@@ -60,7 +96,7 @@ class PrivateTrainer:
         checkpoint_every: int | None = None,
         ledger: Ledger | str | Path | None = None,
         dataset: str | None = None,
-        random_state: Any = None,
+        random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
         for name, value in (("virtual_batch", virtual_batch), ("checkpoint_every", checkpoint_every)):
@@ -69,7 +105,7 @@ class PrivateTrainer:
         if not isinstance(budget, Budget):
             raise TypeError(f"budget={budget!r} must be a thresher.Budget, such as Budget(epsilon=3, delta=1e-5)")
         self.module, self.loss, self.budget = module, loss, budget
-        self.optimizer = algorithm_of(optimizer)
+        self.optimizer = trainable_algorithm(optimizer)
         self.virtual_batch, self.random_state, self.verbose = virtual_batch, random_state, verbose
         self.checkpoint, self.checkpoint_every = checkpoint, checkpoint_every
         self.ledger, self.dataset = without_password(ledger), dataset
@@ -82,11 +118,11 @@ class PrivateTrainer:
 
     def _design(self, n: int) -> Design:
         check_parameters(self.module)
-        problem: Any = ModuleProblem(n, flat(trainable(self.module)))  # what algorithms ask of a Problem, it has
+        problem = ModuleProblem(n, flattened(trainable_parameters(self.module)))
         return Design(problem, with_neural_defaults(self.optimizer, n, self.budget), self.budget)
 
-    @discreet
-    def fit(self, X: Any, y: Any = None) -> Self:
+    @without_causes
+    def fit(self, X: Arrays | MapDataset, y: Arrays | None = None) -> Self:
         """Train on ``X`` and ``y`` (tensors or arrays), or on a map-style Dataset of pairs (input, target)."""
         return self._fit(examples_of(X, y))
 
@@ -95,8 +131,10 @@ class PrivateTrainer:
         plan = design.plan()
         module = copy.deepcopy(self.module)  # what a training does to buffers stays with the copy
         inputs, targets = examples.take(np.arange(1))
-        like = trainable(module)[0]
-        gradients = per_example_gradients(module, self.loss, (placed(inputs[0], like), placed(targets[0], like)))
+        like = trainable_parameters(module)[0]
+        gradients = per_example_gradients(
+            module, self.loss, (moved_beside(inputs[0], like), moved_beside(targets[0], like))
+        )
         fit = Fit(plan, self.verbose)
         for name in ("certificate_", "plan_", "algorithm_"):  # an interrupted fit leaves none
             self.__dict__.pop(name, None)
@@ -111,18 +149,19 @@ class PrivateTrainer:
                 found = replace(found, charged=max(found.charged, ledger.charged(found.account)))
             noise = NoiseSource(self.random_state, stream=found.charged if found else 0)
             fit.pay(ledger, self.dataset, begun=found.account if found else None)
+            algorithm = cast(RoundAlgorithm, design.algorithm)  # a trainer makes no design of another
             outcome = fit.ask(
                 lambda watch: ModuleVault(examples, module, gradients, plan, noise, watch, self.virtual_batch),
-                lambda vault: self._trained(vault, design.algorithm, found, checkpoint, fit.paid),
+                lambda vault: self._trained(vault, algorithm, found, checkpoint, fit.paid),
             )
         versions = {name: version(name) for name in ("torch", "opacus")}
         assumed = self._assumptions(len(examples))
-        self.certificate_ = fit.complete(_Trained(self.module), outcome, assumed, versions=versions)
+        self.certificate_ = fit.complete(_ModuleKeeper(self.module), outcome, assumed, versions=versions)
         self.plan_, self.algorithm_ = plan, plan.algorithm
         return self
 
     def _trained(
-        self, vault: ModuleVault, algorithm: Any, found: Standing | None, checkpoint: Checkpoint | None,
+        self, vault: ModuleVault, algorithm: RoundAlgorithm, found: TrainingState | None, checkpoint: Checkpoint | None,
         paid: Reservation | None,
     ) -> Floats:  # fmt: skip
         """Ask what is left to ask, no round before it is charged in the ledger and reserved in the checkpoint."""
@@ -130,7 +169,7 @@ class PrivateTrainer:
         account = None if paid is None else paid.account
         every = self.checkpoint_every or max(1, rounds // STOPS)
         if found is None:
-            found = Standing(algorithm.start(vault))
+            found = TrainingState(algorithm.start(vault))
         vault.resume(found.answers, found.lost)
         state, heard, ahead = found.state, len(found.answers), found.charged
         try:
@@ -139,12 +178,12 @@ class PrivateTrainer:
                     ahead = min(heard + every, rounds)
                     if paid is not None:
                         paid.ledger.charge(paid.account, heard, ahead)
-                    checkpoint.write(Standing(state, vault.answers, ahead, account), plan)
+                    checkpoint.write(TrainingState(state, vault.answers, ahead, account), plan)
                 state, heard = algorithm.advance(vault, state), heard + 1
         finally:  # a clean end, however early, counts exactly
             if checkpoint:
                 charged = max(vault.charged, found.charged)
-                checkpoint.write(Standing(state, vault.answers[:heard], charged, account), plan)
+                checkpoint.write(TrainingState(state, vault.answers[:heard], charged, account), plan)
         theta: Floats = algorithm.finish(vault, state)
         return theta
 
@@ -155,20 +194,20 @@ class PrivateTrainer:
         return assumptions
 
 
-def parts_of(module: Any) -> dict[str, Any]:
+def parameter_arrays(module: nn.Module) -> dict[str, Floats]:
     """What the hash in a certificate covers: every parameter and buffer, by name."""
     return {name: value.detach().cpu().double().numpy() for name, value in module.state_dict().items()}
 
 
-class _Trained:
+class _ModuleKeeper:
     """A module that gets the parameters that were found; until all is settled, it can have its old ones again."""
 
-    def __init__(self, module: Any) -> None:
-        self._module, self._before = module, flat(trainable(module))
+    def __init__(self, module: nn.Module) -> None:
+        self._module, self._before = module, flattened(trainable_parameters(module))
 
     def keep(self, outcome: Outcome) -> str:
-        set_flat(trainable(self._module), outcome.found)
-        return model_hash(parts_of(self._module))
+        set_parameters(trainable_parameters(self._module), outcome.found)
+        return model_hash(parameter_arrays(self._module))
 
     def forget(self) -> None:
-        set_flat(trainable(self._module), self._before)
+        set_parameters(trainable_parameters(self._module), self._before)

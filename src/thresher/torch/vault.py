@@ -13,8 +13,8 @@ from thresher.privacy.arrays import Floats
 from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import Release, SampledRelease
 from thresher.privacy.sensitivity import momentum_clip
-from thresher.torch.examples import Examples, placed
-from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_flat, trainable
+from thresher.torch.examples import Examples, moved_beside
+from thresher.torch.gradients import LEAST_CLIP, PerExample, clipped_sum, set_parameters, trainable_parameters
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, no_watch
 
@@ -29,9 +29,42 @@ Parts = Callable[[Tensor, Tensor], Floats]
 class ModuleVault(Vault):
     """Answers about a module's parameters as one flat vector theta, as other vaults do about coefficients.
 
-    ``gradients`` computes on ``module``, whose parameters are set to the theta asked about. Examples are worked on
-    ``virtual_batch`` at a time at most (None: a rule of the number of parameters), which bounds the memory and changes
-    no answer. An example whose part in an answer has no finite norm counts as zero.
+    An example whose part in an answer has no finite norm counts as zero.
+
+    Parameters
+    ----------
+    examples : ArrayExamples or DatasetExamples
+        What is private; see ``thresher.torch.examples.examples_of``.
+    module : torch.nn.Module
+        Its parameters are set to the theta asked about.
+    gradients : callable
+        Computes every example's gradient on ``module``; see ``thresher.torch.probe.per_example_gradients``.
+    plan : Plan
+        What may be asked.
+    noise : NoiseSource
+        Where noise comes from.
+    watch : callable
+        Is called after every answer.
+    virtual_batch : int
+        How many examples are worked on at a time at most (None: a rule of the number of parameters), which bounds the
+        memory and changes no answer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from thresher import Budget
+    >>> from thresher.algorithms import DPSGD
+    >>> from thresher.torch import ModuleProblem, ModuleVault
+    >>> from thresher.torch.examples import examples_of
+    >>> from thresher.torch.gradients import ByLayers, flattened, trainable_parameters
+    >>> from thresher.vaults.randomness import NoiseSource
+    >>> X, y, module = torch.rand(50, 3), torch.rand(50, 1), torch.nn.Linear(3, 1)
+    >>> problem = ModuleProblem(50, flattened(trainable_parameters(module)))
+    >>> plan = DPSGD(passes=2, batch=10, clip=1.0, step=0.1).plan(problem, Budget(3, 1e-4))
+    >>> gradients = ByLayers(module, torch.nn.functional.mse_loss)
+    >>> with ModuleVault(examples_of(X, y), module, gradients, plan, NoiseSource()) as vault:
+    ...     vault.sampled_gradient(problem.origin(), plan.releases[0], 1.0).shape
+    (4,)
     """
 
     def __init__(
@@ -46,7 +79,7 @@ class ModuleVault(Vault):
     ) -> None:
         super().__init__(plan, noise, watch)
         self._examples: Examples | None = examples
-        self._parameters, self._gradients = trainable(module), gradients
+        self._parameters, self._gradients = trainable_parameters(module), gradients
         self._virtual_batch = virtual_batch or max(1, min(MOST, MEMORY // plan.problem.d))
         self._lost = 0
 
@@ -151,7 +184,7 @@ class ModuleVault(Vault):
         assert self._examples is not None  # noqa: S101
         try:
             inputs, targets = self._examples.take(rows)
-            return parts(placed(inputs, like), placed(targets, like))
+            return parts(moved_beside(inputs, like), moved_beside(targets, like))
         except Exception as error:
             raise RuntimeError(
                 f"module and loss, or the Dataset, fail on an example ({type(error).__name__}); what it says may quote "
@@ -160,5 +193,5 @@ class ModuleVault(Vault):
 
     def _at(self, theta: Floats, inputs: Tensor, targets: Tensor) -> list[Tensor]:
         """Per-example gradients at ``theta``."""
-        set_flat(self._parameters, theta)
+        set_parameters(self._parameters, theta)
         return self._gradients(inputs, targets)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from thresher.data.reading.svmlight import ends_of, read_svmlight, renumbered
+
 __all__ = ["arrays", "cifar", "idx", "integers", "lines", "matrix", "one_hot", "svmlight", "unit_rows"]
 
 IMAGE = 3 * 32 * 32
@@ -31,15 +33,16 @@ def matrix(path: Path) -> Any:
 
 def svmlight(path: Path, columns: int) -> tuple[Any, NDArray[np.float64]]:
     """Rows and targets of a LIBSVM file, whose columns are counted from 1; a test file may use fewer of them."""
-    from sklearn.datasets import load_svmlight_file
-
     try:
-        X, y = load_svmlight_file(str(path), n_features=columns, zero_based=False)
+        X, y = read_svmlight(path)
+        lowest, highest = ends_of(X)
+        if lowest < 1 or highest > columns:
+            raise ValueError
     except ValueError:
         raise ValueError(
             f"{path} is not a LIBSVM file of {columns} columns: each line must be 'target column:value ...'"
         ) from None
-    return sparse.csr_array(X), y
+    return sparse.csr_array(renumbered(X, 1, columns)), y
 
 
 def integers(path: Path, columns: int) -> NDArray[np.int16]:

@@ -18,9 +18,8 @@ import numpy as np
 
 from thresher.algorithms import DPGD, ObjectivePerturbation, OutputPerturbation, RajkumarAgarwal
 from thresher.algorithms.stochastic import Stochastic
-from thresher.federated.parties import DataSets, Party
 from thresher.federated.protocols import Noise
-from thresher.federated.vault import parties_of
+from thresher.federated.vault import DataSets, Party, parties_of
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget

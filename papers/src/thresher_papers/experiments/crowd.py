@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.federated.parties import Party, whole_steps
+from thresher.federated.vault import Party, whole_steps
 from thresher.privacy.arrays import Floats, Integers
 from thresher.privacy.questions import CertifiedSearch
 from thresher.privacy.releases import Release

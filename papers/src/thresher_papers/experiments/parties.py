@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from thresher.federated.aggregation import ReferenceAggregation
-from thresher.federated.parties import Party
-from thresher.federated.plans import for_the_smallest, joint
+from thresher.federated.plans import with_joint_noise, with_noise_for_the_smallest
 from thresher.federated.protocols import VAULTS, Noise
-from thresher.federated.vault import GatheredVault
+from thresher.federated.vault import GatheredVault, Party
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.vaults.problem import LinearProblem
@@ -19,8 +18,8 @@ __all__ = ["open_vault", "plan_for"]
 
 
 def plan_for(algorithm: Any, kind: Noise, problem: LinearProblem, budget: Budget, sizes: Sequence[int]) -> Plan:
-    plan = for_the_smallest(algorithm.plan(problem, budget), algorithm, sizes)
-    return joint(plan, "reference") if issubclass(VAULTS[kind], GatheredVault) else plan
+    plan = with_noise_for_the_smallest(algorithm.plan(problem, budget), algorithm, sizes)
+    return with_joint_noise(plan, "reference") if issubclass(VAULTS[kind], GatheredVault) else plan
 
 
 def open_vault(kind: Noise, parties: Sequence[Party], sizes: Sequence[int], plan: Plan, noise: NoiseSource) -> Any:

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thresher.algorithms import DPGD, ObjectivePerturbation, OutputPerturbation
-from thresher.federated.parties import DataSets
 from thresher.federated.protocols import Noise
-from thresher.federated.vault import parties_of
+from thresher.federated.vault import DataSets, parties_of
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget

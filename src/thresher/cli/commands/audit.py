@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thresher.audit.catalogue import Finding, audit_cases, catalogue, find_cases, membership_examples, verdict
-from thresher.audit.page import audit_page
-from thresher.cli.display import folded, out, show_json
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import (
     AsJson,
     Force,
     Report,
 )
-from thresher.data.whole_files import write_whole
+from thresher.data.atomic_files import write_atomically
 from thresher.report.page import check_writable
+
+if TYPE_CHECKING:
+    from thresher.audit.catalogue import Finding
 
 __all__ = ["audit"]
 
@@ -49,6 +49,10 @@ def audit(
     thresher audit dpsl-kt-printed
     thresher audit all --report audit.html
     """
+    from thresher.audit.catalogue import audit_cases, find_cases, membership_examples
+    from thresher.audit.page import audit_page
+    from thresher.cli.display import out, show_json
+
     check_outputs(force, report=report)
     cases = find_cases(name)
     if report is not None:
@@ -57,7 +61,7 @@ def audit(
     findings = list(audit_cases(cases, runs=runs, confidence=confidence, **settings))
     if report is not None:
         memberships = membership_examples(**settings) if name == "all" else None
-        write_whole(report, audit_page(findings, confidence, memberships))
+        write_atomically(report, audit_page(findings, confidence, memberships))
     if as_json:
         show_json([{"kind": f.case.kind, **f.result.to_dict()} for f in findings])
     else:
@@ -69,7 +73,10 @@ def audit(
 
 
 def _show(findings: list[Finding], confidence: float) -> None:
-    grid = folded("audit of", "on", "claimed epsilon, delta", "epsilon is above", "guesses right", "verdict")
+    from thresher.audit.catalogue import verdict
+    from thresher.cli.display import folding_grid, out
+
+    grid = folding_grid("audit of", "on", "claimed epsilon, delta", "epsilon is above", "guesses right", "verdict")
     for finding in findings:
         result = finding.result
         bound = f"{result.epsilon_lower:.3f}{' (by mu)' if result.mu_lower is not None else ''}"
@@ -90,4 +97,6 @@ def _show(findings: list[Finding], confidence: float) -> None:
 
 
 def _names() -> list[str]:
+    from thresher.audit.catalogue import catalogue
+
     return ["all", *dict.fromkeys(case.name for case in catalogue())]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
 
-from thresher.cli.display import out, plan_record, show_certificate, show_coefficients, show_json, show_plans, silent
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import (
     AsJson,
@@ -17,8 +15,6 @@ from thresher.cli.options import (
     Force,
     Report,
 )
-from thresher.data.laws import dpsl_kt_law
-from thresher.models.sparse import SparseRegressor
 from thresher.report.page import check_writable
 
 __all__ = ["demo"]
@@ -32,17 +28,25 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """The main job on synthetic data: plan, fit, coefficients, certificate."""
+    from thresher.cli.display import quiet_output, show_json
+
     check_outputs(force, out=out_path, report=report)
     if report is not None:
         check_writable(report)
-    with silent(as_json):
+    with quiet_output(as_json):
         record = _demonstrate(epsilon, out_path, report)
     if as_json:
         show_json(record)
 
 
-def _demonstrate(epsilon: float, out_path: Path | None, report: Path | None) -> dict[str, Any]:
+def _demonstrate(epsilon: float, out_path: Path | None, report: Path | None) -> dict[str, object]:
     """Shows everything, and returns it."""
+    import numpy as np
+
+    from thresher.cli.display import out, plan_record, show_certificate, show_coefficients, show_plans
+    from thresher.data.laws import dpsl_kt_law
+    from thresher.models.sparse import SparseRegressor
+
     law = dpsl_kt_law(n=10_000, d=500, s=10)
     X, y, theta = law.draw(seed=0)
     bound = round(3 * law.target_deviation, 1)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thresher.cli.display import out, plan_record, show_certificate, show_coefficients, show_json, show_plans
 from thresher.cli.errors import check_outputs, complain
 from thresher.cli.options import AsJson, Force
-from thresher.federated.aborted import Aborted, Ended
-from thresher.federated.task import Task
+
+if TYPE_CHECKING:
+    from thresher.federated.mpyc import TLS
+    from thresher.federated.task import JointTask
 
 __all__ = ["federate"]
 
@@ -29,7 +30,10 @@ TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task: a TOML
 @federate.command()
 def plan(task: TaskFile, as_json: AsJson = False) -> None:
     """Show what TASK would release and cost, and the hash that every party must accept. Touches no data."""
-    known = Task.read(task)
+    from thresher.cli.display import show_json
+    from thresher.federated.task import JointTask
+
+    known = JointTask.read(task)
     if as_json:
         show_json(_record(known))
     else:
@@ -62,27 +66,30 @@ def run(
     Example: thresher federate run task.toml north.csv --me north --folder north-run --accept 3f9c... --certificate
     north.pem --key north.key --authority authority.pem
     """
+    from thresher.cli.display import out, show_certificate, show_coefficients
+    from thresher.federated.aggregation import Aborted, Ended
+    from thresher.federated.endpoints import check_endpoints
     from thresher.federated.mpyc import MPyCParty
     from thresher.federated.run import run_party
-    from thresher.federated.seats import check_seats
     from thresher.federated.session import longest_message
+    from thresher.federated.task import JointTask
 
     check_outputs(force, inputs=(task, data, certificate, key, authority), out=out_path)
-    known = Task.read(task)
-    seat = known.seat_of(me)
+    known = JointTask.read(task)
+    at = known.position_of(me)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"--folder={str(folder)!r} is a file; give the folder that keeps this party's journal")
     tls = _tls(certificate, key, authority)
     addresses, names = [member.address for member in known.members], [member.name for member in known.members]
-    check_seats(seat, addresses, tls, names)
-    _accepted(known, accept, ask=sys.stdin.isatty() and not as_json)
+    check_endpoints(at, addresses, tls, names)
+    _check_accepted(known, accept, ask=sys.stdin.isatty() and not as_json)
 
-    def sit_down() -> Any:
+    def join() -> Any:
         longest = longest_message(known.plan.problem.dimension)
-        return MPyCParty(seat, addresses, tls=tls, names=names, timeout=timeout, longest=longest)
+        return MPyCParty(at, addresses, tls=tls, names=names, timeout=timeout, longest=longest)
 
     try:
-        model = run_party(known, me, data, folder, sit_down, verbose=1)
+        model = run_party(known, me, data, folder, join, verbose=1)
     except Aborted as error:
         remedy = "" if isinstance(error, Ended) else "; to go on, start every party again with the same --folder"
         complain(f"{error}{remedy}")
@@ -107,9 +114,11 @@ def certificates(
     For trials, and for parties that trust whoever runs this: it sees every private key. Otherwise let each party make
     its own key and have it signed; the certificate must carry the party's name as a DNS name.
     """
+    from thresher.cli.display import out, show_json
     from thresher.federated.certificates import write_certificates
+    from thresher.federated.task import JointTask
 
-    members = Task.read(task).members
+    members = JointTask.read(task).members
     if (folder / "authority.pem").exists():
         raise ValueError(f"--folder={str(folder)!r} holds certificates already; name another folder")
     write_certificates(folder, [member.name for member in members], [member.address[0] for member in members])
@@ -120,7 +129,9 @@ def certificates(
     out.print(f"Written to {folder}: authority.pem, and a .pem and .key for each of {len(members)} parties.")
 
 
-def _show(task: Task) -> None:
+def _show(task: JointTask) -> None:
+    from thresher.cli.display import out, show_plans
+
     show_plans([task.plan])
     bounds = {name: value for name, value in task.plan.problem.enforced.items() if value is not None}
     out.print(f"bounds: {', '.join(f'{name} {value}' for name, value in bounds.items())}")
@@ -130,13 +141,15 @@ def _show(task: Task) -> None:
     out.print(f"hash of task and plan: {task.hash}")
 
 
-def _record(task: Task) -> dict[str, Any]:
+def _record(task: JointTask) -> dict[str, object]:
     """What is shown, for JSON."""
+    from thresher.cli.display import plan_record
+
     parties = [{"name": each.name, "address": list(each.address), "rows": each.rows} for each in task.members]
     return {**plan_record(task.plan), "bounds": task.plan.problem.enforced, "parties": parties, "hash": task.hash}
 
 
-def _accepted(task: Task, accept: str | None, ask: bool) -> None:
+def _check_accepted(task: JointTask, accept: str | None, ask: bool) -> None:
     """Nothing is said to anybody before a person, or a script in its place, has accepted this very plan."""
     if accept is None and ask:
         _show(task)
@@ -147,7 +160,7 @@ def _accepted(task: Task, accept: str | None, ask: bool) -> None:
         raise ValueError(f"--accept={accept!r} is not the hash of this task and plan, {task.hash}; compare both")
 
 
-def _tls(certificate: Path | None, key: Path | None, authority: Path | None) -> Any:
+def _tls(certificate: Path | None, key: Path | None, authority: Path | None) -> TLS | None:
     from thresher.federated.mpyc import TLS
 
     files = {"--certificate": certificate, "--key": key, "--authority": authority}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thresher.cli.display import out, show_certificate, show_coefficients
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import (
+    HELP,
     AdjacencyOption,
     AlgorithmOption,
     Analyst,
@@ -26,14 +26,16 @@ from thresher.cli.options import (
     RowBound,
     Sparsity,
     TargetBound,
-    Task,
+    TaskKind,
     TaskOption,
     estimator_for,
     ledger_of,
 )
-from thresher.data.schema import Schema
-from thresher.data.tables import labels, read_table
+from thresher.models.options import SparseOptions
 from thresher.report.page import check_writable
+
+if TYPE_CHECKING:
+    from thresher.cli.options import Estimator
 
 __all__ = ["fit"]
 
@@ -58,22 +60,20 @@ def fit(
             "All rows of a person are then protected together."
         ),
     ] = None,
-    sparsity: Sparsity = 10,
-    epsilon: Epsilon = 1.0,
-    delta: Delta = None,
+    sparsity: Sparsity = SparseOptions.sparsity,
+    epsilon: Epsilon = SparseOptions.epsilon,
+    delta: Delta = SparseOptions.delta,
     feature_bound: FeatureBound = None,
-    row_bound: RowBound = None,
+    row_bound: RowBound = SparseOptions.row_bound,
     target_bound: TargetBound = None,
-    task: TaskOption = Task.REGRESSION,
+    task: TaskOption = TaskKind.REGRESSION,
     classes: Annotated[
         str | None, typer.Option(help="The public class labels, A,B or A,B,C. Default: read from DATA.")
     ] = None,
     algorithm: AlgorithmOption = "auto",
-    adjacency: AdjacencyOption = "replace-one",
-    intercept: Intercept = True,
-    hardened: Annotated[
-        bool, typer.Option(help="Noise on an exact grid: floating point cannot leak. Without, a grade lower.")
-    ] = True,
+    adjacency: AdjacencyOption = SparseOptions.adjacency,
+    intercept: Intercept = SparseOptions.fit_intercept,
+    hardened: Annotated[bool, typer.Option(help=HELP["hardened"])] = SparseOptions.hardened,
     out_path: Annotated[Path, typer.Option("--out", help="Where to write the model and its certificate.")] = Path(
         "model.json"
     ),
@@ -92,6 +92,9 @@ def fit(
     thresher fit patients.csv --schema patients.toml --sparsity 10 --epsilon 1
     thresher fit numbers.csv --target stay --feature-bound 1 --target-bound 0,30
     """
+    from thresher.cli.display import out, show_certificate, show_coefficients
+    from thresher.data.schema import Schema
+
     pays = ledger_of(ledger, analyst)
     kept = () if pays is None else pays.files
     check_outputs(force, inputs=(data, table_schema, *kept), out=out_path, report=report)
@@ -105,7 +108,7 @@ def fit(
     if table_schema is not None:
         _reject_declared(target, person, feature_bound, target_bound, classes)
         facts = Schema.read(table_schema)
-        model = estimator_for(Task(facts.task), None, schema=facts, **params).fit(data)
+        model = estimator_for(TaskKind(facts.task), None, schema=facts, **params).fit(data)
     else:
         model = estimator_for(task, target_bound, feature_bound=feature_bound, **params)
         _fit_numbers(model, data, target, person, classes)
@@ -122,19 +125,22 @@ def fit(
         out.print(f"A page about the model, to read and to print: {report}")
 
 
-def _fit_numbers(model: Any, data: Path, target: str | None, person: str | None, classes: str | None) -> None:
+def _fit_numbers(model: Estimator, data: Path, target: str | None, person: str | None, classes: str | None) -> None:
     """Fit to a table of numbers."""
+    from thresher.data.labels import label_array
+    from thresher.data.reading.table import read_table
+
     table = read_table(data, target or ("y" if data.suffix == ".npz" else None), person=person)
     if table.y is None:
         raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
     if classes is not None:
-        model.set_params(classes=labels(classes.split(",")))
+        model.set_params(classes=label_array(classes.split(",")))
     model._columns = table.names  # known to the fit, whose certificate binds them
     model._read = table.assumptions
     model.fit(table.X, table.y, groups=table.people)
 
 
-def _reject_declared(*given: Any) -> None:
+def _reject_declared(*given: object) -> None:
     """Two sources for one fact are one too many."""
     for name, value in zip(("target", "person", "feature-bound", "target-bound", "classes"), given, strict=True):
         if value is not None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from thresher.cli.display import folded, out, show_json
 from thresher.cli.errors import complain
 from thresher.cli.options import AsJson
-from thresher.ledger import Entry, Ledger
-from thresher.ledger.ledger import UNITS
 from thresher.privacy.budget import Adjacency
-from thresher.privacy.certificate import Certificate
+from thresher.privacy.trust import Unit
+
+if TYPE_CHECKING:
+    from thresher.ledger import Entry
 
 __all__ = ["ledger"]
 
@@ -41,6 +41,9 @@ def create(book: Book, key: KeyFile = None, as_json: AsJson = False) -> None:
     Keep the key: without it nobody can read on, and with it anybody could forge. Example: thresher ledger create
     budget.db
     """
+    from thresher.cli.display import out, show_json
+    from thresher.ledger import Ledger
+
     made = Ledger(book, key=key)
     made.create()
     if as_json:
@@ -63,7 +66,8 @@ def grant(
     unit: Annotated[
         str,
         typer.Option(
-            help="row, or person: all rows of one; fits must protect the same.", autocompletion=lambda: list(UNITS)
+            help="row, or person: all rows of one; fits must protect the same.",
+            autocompletion=lambda: list(get_args(Unit)),
         ),
     ] = "row",
     key: KeyFile = None,
@@ -73,6 +77,9 @@ def grant(
 
     Example: thresher ledger grant budget.db patients --epsilon 3 --delta 1e-6
     """
+    from thresher.cli.display import out, show_json
+    from thresher.ledger import Ledger
+
     opened = Ledger(book, key=key)
     opened.grant(dataset, epsilon, delta, analyst=analyst, adjacency=adjacency, unit=unit)
     if as_json:
@@ -85,6 +92,9 @@ def grant(
 @ledger.command()
 def show(book: Book, key: KeyFile = None, as_json: AsJson = False) -> None:
     """Every data set: what was granted, what is spent or reserved, what one more fit may have."""
+    from thresher.cli.display import show_json
+    from thresher.ledger import Ledger
+
     opened = Ledger(book, key=key)
     records = [record for dataset in opened.datasets for record in opened.summary(dataset)]
     if as_json:
@@ -96,6 +106,9 @@ def show(book: Book, key: KeyFile = None, as_json: AsJson = False) -> None:
 @ledger.command()
 def history(book: Book, dataset: Dataset, key: KeyFile = None, as_json: AsJson = False) -> None:
     """Every grant and fit of DATASET, in their order. A fit that is only reserved was stopped; it counts."""
+    from thresher.cli.display import show_json
+    from thresher.ledger import Ledger
+
     entries = Ledger(book, key=key).history(dataset)
     if as_json:
         show_json([asdict(entry) for entry in entries])
@@ -115,6 +128,10 @@ def verify(
 
     Entries cut off at the end leave a whole chain: keep the hash this prints, and give it the next time.
     """
+    from thresher.cli.display import out, show_json
+    from thresher.ledger import Ledger
+    from thresher.privacy.certificate import Certificate
+
     certificate = None if model is None else Certificate.read(model)
     check = Ledger(book, key=key).verify(head, certificate)
     if as_json:
@@ -131,7 +148,9 @@ def verify(
 
 
 def _show_accounts(records: list[dict[str, Any]]) -> None:
-    grid = folded("data set", "analyst", "granted", "spent", "one more fit", "fits", "unit")
+    from thresher.cli.display import folding_grid, out
+
+    grid = folding_grid("data set", "analyst", "granted", "spent", "one more fit", "fits", "unit")
     for record in records:
         unfinished = f", {record['reserved']} not finished" if record["reserved"] else ""
         grid.add_row(
@@ -146,7 +165,9 @@ def _show_accounts(records: list[dict[str, Any]]) -> None:
 
 
 def _show_history(dataset: str, entries: list[Entry]) -> None:
-    grid = folded("when", "what", "analyst", "epsilon", "delta", "status", "entry")
+    from thresher.cli.display import folding_grid, out
+
+    grid = folding_grid("when", "what", "analyst", "epsilon", "delta", "status", "entry")
     for entry in entries:
         what = "grant" if entry.kind == "grant" else f"fit, {entry.algorithm}"
         costs = f"{entry.epsilon:.4g}", f"{entry.delta:g}"

@@ -8,25 +8,27 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO, TypeAlias
 
 import typer
 
-from thresher.cli.display import show_json
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import (
     AsJson,
     Data,
     Force,
 )
-from thresher.data.folders import tables_of
-from thresher.data.tables import Table
-from thresher.data.terminal_text import Cleaned
-from thresher.data.whole_files import whole_file
-from thresher.models.files import load_model
-from thresher.models.linear import ClassifierModel
+from thresher.data.atomic_files import atomic_file
+from thresher.report.words import DisplayableStream
+
+if TYPE_CHECKING:
+    from thresher.data.reading.table import NumericTable
+    from thresher.data.typing import Values
+    from thresher.models.linear import LinearModel
 
 __all__ = ["predict"]
+
+Stream: TypeAlias = TextIO | DisplayableStream
 
 
 def predict(
@@ -41,30 +43,39 @@ def predict(
     With --json standard output gets a list with an object per row; with --out the file is CSV, and standard output gets
     its name and how many rows it has.
     """
+    from thresher.cli.display import show_json
+    from thresher.models.files import load_model
+
     check_outputs(force, inputs=(model, data), out=out_path)
     fitted = load_model(model)
     tables = _columns(fitted, data)
     first = _predictions(fitted, next(tables))  # of what cannot be predicted nothing is printed
     pieces = itertools.chain([first], (_predictions(fitted, table) for table in tables))
     if out_path is None:
-        stream: Any = Cleaned(sys.stdout) if sys.stdout.isatty() else sys.stdout  # a pipe gets what labels hold
+        to_people = sys.stdout.isatty()  # a pipe gets what labels hold
+        stream: Stream = DisplayableStream(sys.stdout) if to_people else sys.stdout
         (write_json if as_json else write_csv)(stream, pieces)
         return
-    with whole_file(out_path) as file:
+    with atomic_file(out_path) as file:
         rows = write_csv(file, pieces)
     if as_json:
         show_json({"out": str(out_path), "rows": rows})
 
 
-def _columns(model: Any, data: Path) -> Iterator[Table]:
+def _columns(model: LinearModel, data: Path) -> Iterator[NumericTable]:
     """The table, or each of its pieces: the columns in the order the model was fitted on, others left out."""
+    from thresher.data.reading.folders import read_pieces
+    from thresher.data.reading.table import NumericTable
+
     if model.schema is not None:
-        return (Table(piece, None, None) for piece in model.schema_.pieces_of(data))
+        return (NumericTable(piece, None, None) for piece in model.schema_.pieces_of(data))
     wanted = getattr(model, "feature_names_in_", None)
-    return tables_of(data, None if wanted is None else list(wanted), model.n_features_in_)
+    return read_pieces(data, None if wanted is None else list(wanted), model.n_features_in_)
 
 
-def _predictions(model: Any, table: Table) -> dict[str, Any]:
+def _predictions(model: LinearModel, table: NumericTable) -> dict[str, Values]:
+    from thresher.models.linear import ClassifierModel
+
     X = table.X
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_  # the columns were put in order by name already
@@ -78,7 +89,7 @@ def _predictions(model: Any, table: Table) -> dict[str, Any]:
     return {"prediction": model.predict(X)}
 
 
-def write_csv(file: TextIO, pieces: Iterable[dict[str, Any]]) -> int:
+def write_csv(file: Stream, pieces: Iterable[dict[str, Values]]) -> int:
     """How many rows were written."""
     writer, rows = csv.writer(file), 0
     for at, columns in enumerate(pieces):
@@ -89,7 +100,7 @@ def write_csv(file: TextIO, pieces: Iterable[dict[str, Any]]) -> int:
     return rows
 
 
-def write_json(file: TextIO, pieces: Iterable[dict[str, Any]]) -> None:
+def write_json(file: Stream, pieces: Iterable[dict[str, Values]]) -> None:
     """A list with an object per row, one per line, written as they come."""
     before = "[\n"
     for columns in pieces:

@@ -5,26 +5,22 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table as Grid
 
-from thresher.cli.display import folded, out
 from thresher.cli.errors import check_outputs
 from thresher.cli.options import Analyst, AsJson, Dataset, Delta, Force, LedgerUrl, ledger_of
-from thresher.data.schema.cells import FAULTS
-from thresher.data.schema.draft import draft as drafted
-from thresher.data.schema.schema import Schema
-from thresher.data.schema.sources import source_of
-from thresher.data.tables import listed
-from thresher.data.whole_files import write_whole
-from thresher.estimates.counts import Counts, count_faults
-from thresher.estimates.draft import LARGEST, estimate
+from thresher.data.atomic_files import write_atomically
 from thresher.privacy.progress import parts_bar
+
+if TYPE_CHECKING:
+    from thresher.data.schema.schema import Schema
+    from thresher.estimates.counts import Counts
 
 __all__ = ["schema"]
 
+LARGEST = 1e9  # as in thresher.estimates.draft, which help must not import; a test compares them
 MOST_COLUMNS = 50  # of a schema that are shown
 
 schema = typer.Typer(
@@ -68,6 +64,10 @@ def draft(
     thresher schema draft patients.csv --target stay --out patients.toml
     thresher schema draft patients.csv --target stay --epsilon 0.5
     """
+    from thresher.cli.display import out
+    from thresher.data.schema.draft import draft as write_draft
+    from thresher.estimates.draft import estimate
+
     path = out_path or data.with_suffix(".toml")
     receipt = path.with_suffix(".certificate.json")
     pays = ledger_of(ledger, analyst)
@@ -76,15 +76,15 @@ def draft(
     with parts_bar("reading", enabled=True) as tell:
         if epsilon is None:
             _reject_spending(delta=delta, ledger=ledger, dataset=dataset, analyst=analyst)
-            write_whole(path, drafted(data, target, person, tell))
+            write_atomically(path, write_draft(data, target, person, tell))
             told = "Values marked read_from_data are private until you replace them."
         else:
             _reject_person(person)
             made = estimate(
                 data, target, epsilon=epsilon, delta=delta, largest=largest, ledger=pays, dataset=dataset, tell=tell,
             )  # fmt: skip
-            write_whole(receipt, made.certificate.to_json())
-            write_whole(path, made.text)
+            write_atomically(receipt, made.certificate.to_json())
+            write_atomically(path, made.text)
             cost = f"epsilon {made.certificate.epsilon:g} at delta {made.certificate.delta:.3g}"
             told = f"It cost {cost} of the rows' budget: thresher verify {receipt}"
     if as_json:
@@ -118,6 +118,10 @@ def check(
     thresher schema check patients.csv --schema patients.toml
     thresher schema check patients.csv --schema patients.toml --epsilon 0.1
     """
+    from thresher.data.reading.source import source_of
+    from thresher.data.schema.schema import Schema
+    from thresher.estimates.counts import count_faults
+
     declared = Schema.read(table)
     whole = declared.for_columns(source_of(data, declared.dialect).names)
     record, counts = _record(whole), None
@@ -146,7 +150,7 @@ def _reject_person(person: str | None) -> None:
         )
 
 
-def _reject_spending(**given: Any) -> None:
+def _reject_spending(**given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"--{name}={value}: nothing is spent without --epsilon; give it, or leave this out")
@@ -167,6 +171,11 @@ def _record(whole: Schema) -> dict[str, Any]:
 
 
 def _show_schema(schema: Schema, record: dict[str, Any]) -> None:
+    from rich.table import Table as Grid
+
+    from thresher.cli.display import out
+    from thresher.data.tables import first_names
+
     grid = Grid("column", "role", "holds", "a gap counts as", "in the model")
     encoding = schema.encoding()
     blocks = dict(zip((column.name for column in encoding.features), encoding.blocks, strict=True))
@@ -187,14 +196,17 @@ def _show_schema(schema: Schema, record: dict[str, Any]) -> None:
     out.print(f"What to expect: thresher plan --n ROWS --d {d} --sparsity {min(10, d)} --epsilon 1{task}")
     if record["read_from_data"]:
         out.print(
-            f"Read from the data, to be replaced by public knowledge: {listed(record['read_from_data'])}. Until then "
-            "certificates are conditional on these values being public.",
+            f"Read from the data, to be replaced by public knowledge: {first_names(record['read_from_data'])}. "
+            "Until then certificates are conditional on these values being public.",
         )
 
 
 def _show_counts(counts: Counts) -> None:
+    from thresher.cli.display import folding_grid, out
+    from thresher.data.schema.cells import FAULTS
+
     certificate = counts.certificate
-    grid = folded("column", *FAULTS)
+    grid = folding_grid("column", *FAULTS)
     for name, found in counts.cells.items():
         grid.add_row(name, *(f"{found[fault]:.0f}" if fault in found else "" for fault in FAULTS))
     grid.title = f"about how many of {certificate.n_samples} {certificate.counted}"

@@ -8,12 +8,10 @@ from typing import Annotated
 
 import typer
 
-from thresher.cli.display import out, show_certificate, show_json
 from thresher.cli.errors import complain
 from thresher.cli.options import (
     AsJson,
 )
-from thresher.models.files import verify_file
 
 __all__ = ["verify"]
 
@@ -24,6 +22,9 @@ def verify(
 ) -> None:
     """Recompute the privacy cost of a model from its listed releases alone; exit status 1 if the claim fails, if the
     certificate contradicts itself, or if it belongs to another model."""
+    from thresher.cli.display import out, show_certificate, show_json
+    from thresher.models.files import verify_file
+
     certificate, check = verify_file(model)
     opinion = certificate.second_opinion() if check else None
     if as_json:

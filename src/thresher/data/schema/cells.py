@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.data.reading.csv import PLAIN, Dialect
 from thresher.data.schema.column import Column
-from thresher.data.schema.dialect import PLAIN, Dialect
+from thresher.data.typing import Cell, Cells
 from thresher.privacy.arrays import Floats
 
 __all__ = [
@@ -28,9 +28,9 @@ NOBODY = "(missing)"  # whose rows are that tell no person
 FAULTS = ("missing", "unreadable or undeclared", "outside of bounds")  # what may be wrong with a cell; one at a time
 
 
-def numbers_of(column: Column, cells: Any, dialect: Dialect = PLAIN) -> Floats:
+def numbers_of(column: Column, cells: Cells, dialect: Dialect = PLAIN) -> Floats:
     """Numbers, or days since the first of the bounds; outside of the bounds, as declared: clipped or a gap."""
-    read = _unbounded(column, cells, dialect)
+    read = _numbers_or_days(column, cells, dialect)
     low, high = column.span
     if column.outside == "missing":
         with np.errstate(invalid="ignore"):
@@ -39,17 +39,17 @@ def numbers_of(column: Column, cells: Any, dialect: Dialect = PLAIN) -> Floats:
     return clipped
 
 
-def codes_of(column: Column, cells: Any) -> NDArray[np.int32]:
+def codes_of(column: Column, cells: Cells) -> NDArray[np.int32]:
     """The position of each cell's category; GAP or OTHER if it has none."""
     get = _lookup(column).get
-    return np.fromiter((get(key, OTHER) for key in map(_key(column), _listed(cells))), np.int32, len(cells))
+    return np.fromiter((get(key, OTHER) for key in map(_key(column), _python_values(cells))), np.int32, len(cells))
 
 
-def several_codes_of(column: Column, cells: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def several_codes_of(column: Column, cells: Cells) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """(row, code) of each category that cells with a separator hold, each once; a cell without any has a gap."""
     get = _lookup(column).get
     rows, codes = [], []
-    for row, text in enumerate(map(_text, _listed(cells))):
+    for row, text in enumerate(map(_text, _python_values(cells))):
         parts = {get(part.strip(), OTHER) for part in text.split(column.separator)}
         found = sorted(parts - {GAP}) or [GAP]
         rows += [row] * len(found)
@@ -57,19 +57,19 @@ def several_codes_of(column: Column, cells: Any) -> tuple[NDArray[np.int32], NDA
     return np.array(rows, dtype=np.int32), np.array(codes, dtype=np.int32)
 
 
-def ids_of(cells: Any) -> list[Any]:
+def ids_of(cells: Cells) -> list[Cell]:
     """Whose each row is: numbers as they are, text without blanks at its ends; rows without an id share one."""
-    return [_person(cell) for cell in _listed(cells)]
+    return [_person(cell) for cell in _python_values(cells)]
 
 
-def texts_of(cells: Any) -> list[str]:
+def texts_of(cells: Cells) -> list[str]:
     """Cells as names of categories, "" for gaps; days in their usual form."""
     if _kind(cells) == "M":
         cells = np.asarray(cells, dtype="datetime64[D]")
-    return [_text(cell) for cell in _listed(cells)]
+    return [_text(cell) for cell in _python_values(cells)]
 
 
-def faults_of(column: Column, cells: Any, dialect: Dialect = PLAIN) -> NDArray[np.int8]:
+def faults_of(column: Column, cells: Cells, dialect: Dialect = PLAIN) -> NDArray[np.int8]:
     """What is wrong with each cell: its position in FAULTS, or -1. Undeclared categories are unreadable."""
     faults = np.full(len(cells), -1, dtype=np.int8)
     if column.kind == "category":
@@ -78,7 +78,7 @@ def faults_of(column: Column, cells: Any, dialect: Dialect = PLAIN) -> NDArray[n
         return faults
     empty = np.array([text == "" for text in texts_of(cells)], dtype=bool)
     if column.kind != "none":
-        read, (low, high) = _unbounded(column, cells, dialect), column.span
+        read, (low, high) = _numbers_or_days(column, cells, dialect), column.span
         with np.errstate(invalid="ignore"):
             faults[(read < low) | (read > high)] = 2
         faults[np.isnan(read)] = 1
@@ -89,21 +89,21 @@ def faults_of(column: Column, cells: Any, dialect: Dialect = PLAIN) -> NDArray[n
 # -- numbers and dates -------------------------------------------------------------------------------------------------
 
 
-def _unbounded(column: Column, cells: Any, dialect: Dialect) -> Floats:
+def _numbers_or_days(column: Column, cells: Cells, dialect: Dialect) -> Floats:
     """Numbers, or days since the first of the bounds, wherever they lie; NaN for gaps."""
     return _days(column, cells) if column.kind == "date" else _numbers(cells, dialect)
 
 
-def _numbers(cells: Any, dialect: Dialect) -> Floats:
+def _numbers(cells: Cells, dialect: Dialect) -> Floats:
     if _kind(cells) in "biuf":
         return np.asarray(cells, dtype=np.float64)
-    listed = _listed(cells)
+    listed = _python_values(cells)
     if not dialect.is_pythonic:
         listed = [dialect.pythonic(cell) if isinstance(cell, str) else cell for cell in listed]
-    return _each(float, listed)
+    return _read_each(float, listed)
 
 
-def _days(column: Column, cells: Any) -> Floats:
+def _days(column: Column, cells: Cells) -> Floats:
     first = column.first_day
     if _kind(cells) == "M":
         days = (np.asarray(cells, dtype="datetime64[D]") - np.datetime64(first, "D")).astype(np.float64)
@@ -113,21 +113,21 @@ def _days(column: Column, cells: Any) -> Floats:
     read = date.fromisoformat if column.format is None else _reader(column.format)
     known: dict[str, float] = {}  # few days, many cells
 
-    def day(cell: Any) -> float:
+    def day(cell: Cell) -> float:
         if not isinstance(cell, str):  # moments that are equal may be of different days, each by its own clock
             return float(_date(cell, read).toordinal() - start)
         if cell not in known:
             known[cell] = float(_date(cell, read).toordinal() - start)
         return known[cell]
 
-    return _each(day, _listed(cells))
+    return _read_each(day, _python_values(cells))
 
 
 def _reader(form: str) -> Callable[[str], date]:
     return lambda text: datetime.strptime(text, form).date()
 
 
-def _date(cell: Any, read: Callable[[str], date]) -> date:
+def _date(cell: Cell, read: Callable[[str], date]) -> date:
     if isinstance(cell, datetime):
         return cell.date()
     if isinstance(cell, date):
@@ -139,13 +139,13 @@ def _date(cell: Any, read: Callable[[str], date]) -> date:
         return read(text[:10])  # a day with a time behind it
 
 
-def _each(read: Callable[[Any], float], cells: Sequence[Any]) -> Floats:
+def _read_each(read: Callable[[Cell], float], cells: Sequence[Cell]) -> Floats:
     """Every cell read; those that cannot be are NaN."""
     try:
         return np.fromiter(map(read, cells), np.float64, len(cells))
     except Exception:  # of whatever kind: a cell may be any object
 
-        def careful(cell: Any) -> float:
+        def careful(cell: Cell) -> float:
             try:
                 return read(cell)
             except Exception:
@@ -154,7 +154,7 @@ def _each(read: Callable[[Any], float], cells: Sequence[Any]) -> Floats:
         return np.fromiter(map(careful, cells), np.float64, len(cells))
 
 
-def _kind(cells: Any) -> str:
+def _kind(cells: Cells) -> str:
     """NumPy's letter for what an array holds; "O" for lists."""
     return str(getattr(getattr(cells, "dtype", None), "kind", "O"))
 
@@ -162,12 +162,12 @@ def _kind(cells: Any) -> str:
 # -- categories and ids ------------------------------------------------------------------------------------------------
 
 
-def _lookup(column: Column) -> dict[Any, int]:
+def _lookup(column: Column) -> dict[Cell, int]:
     key = _key(column)
     return {key(category): at for at, category in enumerate(column.categories or ())} | {key(None): GAP}
 
 
-def _least_codes(column: Column, cells: Any) -> NDArray[np.int32]:
+def _least_codes(column: Column, cells: Cells) -> NDArray[np.int32]:
     """Of cells with several categories: OTHER if one is not declared, GAP if there is none."""
     rows, codes = several_codes_of(column, cells)
     least = np.zeros(len(cells), dtype=np.int32)
@@ -175,11 +175,11 @@ def _least_codes(column: Column, cells: Any) -> NDArray[np.int32]:
     return least
 
 
-def _key(column: Column) -> Callable[[Any], Any]:
+def _key(column: Column) -> Callable[[Cell], Cell]:
     return _as_number if column.of_numbers else _text
 
 
-def _as_number(cell: Any) -> Any:
+def _as_number(cell: Cell) -> Cell:
     """Categories that are numbers are compared as numbers; what is none is text, which is no category."""
     try:
         value = float(cell)
@@ -188,7 +188,7 @@ def _as_number(cell: Any) -> Any:
     return "" if math.isnan(value) else value
 
 
-def _text(cell: Any) -> str:
+def _text(cell: Cell) -> str:
     """A cell as a category's name; a whole number in floating point as it would be written."""
     if isinstance(cell, str):
         return cell.strip()
@@ -200,13 +200,13 @@ def _text(cell: Any) -> str:
         return ""
 
 
-def _person(cell: Any) -> Any:
+def _person(cell: Cell) -> Cell:
     if isinstance(cell, (int, float)) and cell == cell:
         return cell
     return _text(cell) or NOBODY
 
 
-def _listed(cells: Any) -> Sequence[Any]:
+def _python_values(cells: Cells) -> Sequence[Cell]:
     """As Python's own values, which are compared and looked up faster than NumPy's.
 
     A column of a frame is listed by itself: an array of whole numbers and one gap would be of floating-point numbers.
@@ -215,5 +215,5 @@ def _listed(cells: Any) -> Sequence[Any]:
         return cells
     if str(getattr(cells, "dtype", "")) == "category":  # of pandas
         cells = cells.astype(object)
-    listed: Iterable[Any] = cells.to_list() if hasattr(cells, "to_list") else np.asarray(cells).tolist()
+    listed: Iterable[Cell] = cells.to_list() if hasattr(cells, "to_list") else np.asarray(cells).tolist()
     return list(listed)

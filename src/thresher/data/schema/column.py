@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-__all__ = ["Column", "Role"]
+__all__ = ["Bound", "Category", "Column", "Role"]
 
 Role = Literal["feature", "target", "person", "ignore"]
+
+Bound: TypeAlias = Any
+"""A number or a date: of both, a pair has a middle."""
+Category: TypeAlias = str | float
+
+Declared: TypeAlias = Any
+"""What a file declares under a key, before it is checked."""
 
 INDICATOR = "indicator"
 KEYS_OF = {
@@ -29,25 +36,66 @@ class Column:
 
     A column with ``bounds`` holds numbers, or dates if the bounds are dates; one with ``categories`` holds names. What
     cannot be read as what is declared counts as missing.
+
+    Parameters
+    ----------
+    name : str
+        As the table's first line has it.
+    role : {"feature", "target", "person", "ignore"}, optional
+        What the column is for; "person" says whose row it is.
+    bounds : pair of numbers or dates, optional
+        What the column can hold.
+    categories : tuple of str or numbers, optional
+        The names it can hold.
+    typical : number or date, optional
+        What is expected of a row about which nothing is known: where the scale has its zero. Default: the middle.
+    base : str or number, optional
+        The category that the others are compared with: it has no column of its own.
+    unit : str, optional
+        In words, for coefficients.
+    missing : optional
+        The constant that fills a gap, or "indicator" for a column of its own. Default: what is typical, or the base.
+    outside : {"clip", "missing"}, optional
+        What becomes of numbers outside of the bounds.
+    undeclared : {"missing", "other"}, optional
+        What becomes of names that are not declared.
+    scale : bool, optional
+        Whether a fit takes numbers in units of their bounds.
+    format : str, optional
+        Of dates, as strptime's; without it 2026-11-18.
+    separator : str, optional
+        Where one cell may hold several categories.
+    read_from_data : bool, optional
+        Whether these facts were read from the data: then no guarantee holds before they are replaced.
+
+    Examples
+    --------
+    >>> from thresher.data.schema import Column
+    >>> age = Column("age", bounds=(0, 110), typical=50, unit="years")
+    >>> age.kind, age.holds, age.fill
+    ('number', '0 to 110 years', 50.0)
+    >>> Column.from_dict("ward", {"categories": ["north", "south"], "base": "north"}).holds
+    '2 categories against north'
     """
 
     name: str
     role: Role = "feature"
-    bounds: tuple[Any, Any] | None = None
-    categories: tuple[Any, ...] | None = None
-    typical: Any = None  # what is expected of a row about which nothing is known: where the scale has its zero
-    base: Any = None  # the category that the others are compared with: it has no column of its own
+    bounds: tuple[Bound, Bound] | None = None
+    categories: tuple[Category, ...] | None = None
+    typical: Declared = None
+    base: Category | None = None
     unit: str = ""
-    missing: Any = None  # the constant that fills a gap, "indicator" for a column of its own, None for the default
+    missing: Declared = None
     outside: Literal["clip", "missing"] = "clip"
     undeclared: Literal["missing", "other"] = "missing"
     scale: bool = True
-    format: str | None = None  # of dates, as strptime's; None for 2026-11-18
-    separator: str | None = None  # where one cell may hold several categories
+    format: str | None = None
+    separator: str | None = None
     read_from_data: bool = False
 
     @classmethod
-    def from_dict(cls, name: str, entries: Any) -> Column:
+    def from_dict(cls, name: str, entries: Declared) -> Column:
+        """The column that a table of a file declares."""
         if not isinstance(entries, Mapping):
             raise ValueError(f"schema: {name!r} must be a table such as [columns.{name}]")
         known = {field.name for field in fields(cls)} - {"name"}
@@ -61,7 +109,7 @@ class Column:
         column._check(set(entries) - {"role"})
         return column
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Declared]:
         """What differs from the defaults, for JSON and TOML."""
         entries = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
         defaults = {field.name: field.default for field in fields(self)}
@@ -73,6 +121,7 @@ class Column:
 
     @property
     def kind(self) -> Literal["number", "date", "category", "none"]:
+        """What it holds; "none" if no model uses it."""
         if self.role in ("person", "ignore"):
             return "none"
         if self.categories is not None:
@@ -118,7 +167,7 @@ class Column:
         """Of numbers and dates: what stands for a gap; by default what is typical."""
         return self.zero if self.missing is None or self.has_indicator else self._as_number(self.missing)
 
-    def _as_number(self, value: Any) -> float:
+    def _as_number(self, value: Declared) -> float:
         return float((_date(value) - self.first_day).days if self.kind == "date" else value)
 
     @property
@@ -185,13 +234,13 @@ class Column:
             numbers = all(_is_number(b) for b in bounds)
             self._must(numbers, "bounds", bounds, "be two finite numbers, or two dates such as 2020-12-31")
         self._must(self.span[0] < self.span[1], "bounds", bounds, "be in their order, low below high")
-        within = f"lie within the bounds {_shown(bounds)}"
+        within = f"lie within the bounds {_value_text(bounds)}"
         if self.typical is not None:
             self._must(self._is_inside(self.typical), "typical", self.typical, within)
         if self.missing is not None and not self.has_indicator:
             self._must(self._is_inside(self.missing), "missing", self.missing, f'be "{INDICATOR}" or {within}')
 
-    def _is_inside(self, value: Any) -> bool:
+    def _is_inside(self, value: Declared) -> bool:
         fits = isinstance(_date(value), date) if self.kind == "date" else _is_number(value)
         return fits and self.span[0] <= self._as_number(value) <= self.span[1]
 
@@ -215,16 +264,16 @@ class Column:
             good = isinstance(self.separator, str) and len(self.separator) > 0 and not self.of_numbers
             self._must(good, "separator", self.separator, "be text, for categories that are text")
 
-    def _must(self, good: bool, key: str, value: Any, what: str) -> None:
+    def _must(self, good: bool, key: str, value: Declared, what: str) -> None:
         if not good:
-            raise ValueError(f"schema: column {self.name!r}: {key} = {_shown(value)} must {what}")
+            raise ValueError(f"schema: column {self.name!r}: {key} = {_value_text(value)} must {what}")
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Declared) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _date(value: Any) -> Any:
+def _date(value: Declared) -> Declared:
     """A date, or text that is one (JSON knows no dates); anything else as it is."""
     if isinstance(value, str):
         try:
@@ -234,11 +283,11 @@ def _date(value: Any) -> Any:
     return value.date() if isinstance(value, datetime) else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Declared) -> Declared:
     return value.isoformat() if isinstance(value, date) else value
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Declared) -> str:
     """The schema's own entry: public, but perhaps long."""
     text = str([_plain(v) for v in value]) if isinstance(value, (list, tuple)) else repr(_plain(value))
     return text if len(text) <= 80 else text[:77] + "..."

@@ -6,18 +6,28 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from thresher.data.reading.csv import PLAIN, Dialect
 from thresher.data.schema.cells import codes_of, numbers_of, several_codes_of
-from thresher.data.schema.column import Column
-from thresher.data.schema.dialect import PLAIN, Dialect
-from thresher.privacy.arrays import Floats
+from thresher.data.schema.column import Category, Column
+from thresher.data.typing import Cells
+from thresher.privacy.arrays import Floats, Indices
 
-__all__ = ["Encoding", "Read"]
+__all__ = ["EncodedCells", "Encoding"]
+
+Matrix: TypeAlias = Floats | sparse.csr_array
+
+Codes: TypeAlias = NDArray[np.int32]
+
+ReadCells: TypeAlias = Floats | Codes | tuple[Codes, Codes]
+"""Numbers, codes of categories, or (row, code) of each category where a cell may hold several."""
+
+Entries: TypeAlias = tuple[Indices, Indices, Floats]
 
 SPARSE_BELOW = 0.25  # of the entries of a row: with fewer that are not zero, rows are kept sparse
 
@@ -30,10 +40,19 @@ class Encoding:
     but the base; a gap may have a column of 0 and 1, too. With ``scale``, a number x enters a fit as (x - centre) /
     spread in [-1, 1], the centre being what is typical. Models are fitted on scaled columns and kept in original units,
     which is the same model: coef / spread, and an intercept that is smaller by the sum of coef * centre / spread.
+
+    Attributes
+    ----------
+    features : tuple of Column
+        What is encoded.
+    centred : bool
+        Whether what is typical becomes 0. Without an intercept nothing may be centred.
+    dialect : Dialect
+        How numbers are written in cells of text.
     """
 
     features: tuple[Column, ...]
-    centred: bool  # without an intercept, nothing may be centred: the middle of the bounds would be one
+    centred: bool
     dialect: Dialect = PLAIN
 
     @cached_property
@@ -43,6 +62,7 @@ class Encoding:
 
     @cached_property
     def names(self) -> list[str]:
+        """The columns of the matrix."""
         return [name for block in self.blocks for name in block]
 
     @cached_property
@@ -56,10 +76,12 @@ class Encoding:
 
     @cached_property
     def centre(self) -> Floats:
+        """What is taken off each column."""
         return self._per_column(self._centre, 0.0)
 
     @cached_property
     def spread(self) -> Floats:
+        """What each column is divided by then."""
         return self._per_column(self._spread, 1.0)
 
     @cached_property
@@ -74,17 +96,18 @@ class Encoding:
 
     @property
     def is_sparse(self) -> bool:
+        """Whether rows are kept sparse: few of their entries are not 0."""
         return len(self.features) < SPARSE_BELOW * len(self.names)
 
     # -- cells in, rows out --------------------------------------------------------------------------------------------
 
-    def read(self, piece: Mapping[str, Any]) -> Read:
+    def read(self, piece: Mapping[str, Cells]) -> EncodedCells:
         """Cells by name as numbers and codes: what has to be kept of a piece of a table."""
-        return Read(
+        return EncodedCells(
             len(piece[self.features[0].name]), [self._read(column, piece[column.name]) for column in self.features]
         )
 
-    def matrix(self, pieces: Iterable[Read], *, scaled: bool) -> Any:
+    def matrix(self, pieces: Iterable[EncodedCells], *, scaled: bool) -> Matrix:
         """Rows of all pieces, dense or CSR, scaled as a fit takes them or in original units."""
         rows = [self._rows(piece, scaled) for piece in pieces]
         if not rows:
@@ -96,13 +119,13 @@ class Encoding:
         original = coefficients / self.spread
         return original, intercepts - original @ self.centre
 
-    def _read(self, column: Column, cells: Any) -> Any:
+    def _read(self, column: Column, cells: Cells) -> ReadCells:
         if column.kind != "category":
             return numbers_of(column, cells, self.dialect)
         return codes_of(column, cells) if column.separator is None else several_codes_of(column, cells)
 
-    def _rows(self, piece: Read, scaled: bool) -> Any:
-        entries: list[tuple[Any, Any, Any]] = []
+    def _rows(self, piece: EncodedCells, scaled: bool) -> Matrix:
+        entries: list[Entries] = []
         start = 0
         for column, block, cells in zip(self.features, self.blocks, piece.columns, strict=True):
             rows, at, values = _entries(column, cells)
@@ -151,29 +174,29 @@ class Encoding:
 
 
 @dataclass(frozen=True)
-class Read:
+class EncodedCells:
     """Rows of a piece of a table, column by column."""
 
     n: int
-    columns: list[Any]
+    columns: list[ReadCells]
 
 
 def _names(column: Column) -> list[str]:
     if column.kind != "category":
         return [column.name, *([f"{column.name} missing"] if column.has_indicator else [])]
-    names = [f"{column.name}={category}" for category in _shown(column)]
+    names = [f"{column.name}={category}" for category in _visible_categories(column)]
     names += [f"{column.name}=(other)"] if column.undeclared == "other" else []
     return names + ([f"{column.name} missing"] if column.has_indicator else [])
 
 
-def _shown(column: Column) -> list[Any]:
+def _visible_categories(column: Column) -> list[Category]:
     """The categories that have a column: all but the one that they are compared with."""
     return [category for category in column.categories or () if column.base is None or category != column.base]
 
 
 def _places(column: Column) -> NDArray[np.intp]:
     """Where each code stands among the columns of a category, those of OTHER and GAP last; -1 for nowhere."""
-    shown = _shown(column)
+    shown = _visible_categories(column)
     places = [shown.index(category) if category in shown else -1 for category in column.categories or ()]
     if column.has_indicator:
         gap = len(_names(column)) - 1
@@ -182,7 +205,7 @@ def _places(column: Column) -> NDArray[np.intp]:
     return np.array([*places, len(shown) if column.undeclared == "other" else gap, gap], dtype=np.intp)
 
 
-def _entries(column: Column, cells: Any) -> tuple[Any, Any, Any]:
+def _entries(column: Column, cells: Cells) -> Entries:
     """(row, column within the block, value) of what one feature puts into the matrix."""
     if column.kind == "category":
         return _indicators(column, cells)
@@ -196,7 +219,7 @@ def _entries(column: Column, cells: Any) -> tuple[Any, Any, Any]:
     return np.concatenate([rows, gaps]), at, np.concatenate([values, np.ones(len(gaps))])
 
 
-def _indicators(column: Column, cells: Any) -> tuple[Any, Any, Any]:
+def _indicators(column: Column, cells: Cells) -> Entries:
     rows, codes = cells if column.separator is not None else (np.arange(len(cells)), cells)
     at = _places(column)[codes]
     rows, at = rows[at >= 0], at[at >= 0]

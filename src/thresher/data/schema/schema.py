@@ -10,38 +10,57 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from thresher.data.concealment import discreet
+from thresher.data.concealment import without_causes
+from thresher.data.reading.csv import PLAIN, Dialect
+from thresher.data.reading.source import Source, source_in_memory, source_of
 from thresher.data.schema.cells import codes_of, ids_of, numbers_of
-from thresher.data.schema.column import Column
-from thresher.data.schema.dialect import PLAIN, Dialect
-from thresher.data.schema.encoding import Encoding, Read
-from thresher.data.schema.sources import Source, in_memory, source_of
-from thresher.data.tables import listed
+from thresher.data.schema.column import Column, Declared
+from thresher.data.schema.encoding import EncodedCells, Encoding, Matrix
+from thresher.data.tables import first_names
+from thresher.data.typing import Cell, Cells, Table, Values
 from thresher.privacy.progress import parts_bar
 from thresher.privacy.strict_json import reject_device
 
 __all__ = ["READ_BY", "Schema", "Spent", "TableRows"]
+
+Entries: TypeAlias = Mapping[str, Declared]
+"""What a file of TOML holds, or a saved model."""
 
 READ_BY = "rows were read by a schema with sha256 "
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """What a fit takes: scaled rows, targets, and whose each row is if the schema names people."""
+    """What a fit takes.
 
-    X: Any
-    y: NDArray[Any]
-    people: list[Any] | None
+    Attributes
+    ----------
+    X : array or sparse array
+        Scaled rows.
+    y : array
+        Targets.
+    people : list or None
+        Whose each row is, if the schema names people.
+    """
+
+    X: Matrix
+    y: Values
+    people: list[Cell] | None
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What bounds and categories cost that were estimated privately."""
+    """What bounds and categories cost that were estimated privately.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Of the rows' budget.
+    """
 
     epsilon: float
     delta: float
@@ -52,6 +71,27 @@ class Schema:
     """Public facts about a table. See docs/schema.md for the file.
 
     ``Schema.read("table.toml")`` reads a file; estimators take a schema, its path, or the dictionary of a saved model.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        What is declared column by column: one target, features, perhaps the one that says whose row it is.
+    others : Column, optional
+        What holds for columns without an entry of their own. Without it there may be none.
+    dialect : Dialect, optional
+        How a .csv file is written.
+    spent : Spent, optional
+        What the facts cost that were estimated privately.
+
+    Examples
+    --------
+    >>> from thresher import Schema
+    >>> age = {"bounds": [0, 110], "unit": "years"}
+    >>> schema = Schema.from_dict({"columns": {"age": age, "stay": {"role": "target", "bounds": [0, 40]}}})
+    >>> schema
+    Schema(2 columns, target='stay')
+    >>> schema.task, schema.encoding().names, schema.encoding().row_norm
+    ('regression', ['age'], 1.0)
     """
 
     columns: tuple[Column, ...]
@@ -62,15 +102,16 @@ class Schema:
     # -- files and dictionaries ----------------------------------------------------------------------------------------
 
     @classmethod
-    def of(cls, value: Any) -> Schema:
+    def of(cls, value: Schema | Entries | str | Path) -> Schema:
         """The schema that an argument means."""
         if isinstance(value, Schema):
             return value
         return cls.from_dict(value) if isinstance(value, Mapping) else cls.read(value)
 
     @classmethod
-    @discreet
+    @without_causes
     def read(cls, path: str | Path) -> Schema:
+        """The schema that a TOML file holds."""
         reject_device(path)
         try:
             with Path(path).open("rb") as file:
@@ -84,7 +125,8 @@ class Schema:
         return cls.from_dict(entries)
 
     @classmethod
-    def from_dict(cls, entries: Mapping[str, Any]) -> Schema:
+    def from_dict(cls, entries: Entries) -> Schema:
+        """The schema that the tables of a file make, or those that ``to_dict`` made."""
         try:
             return cls._from(dict(entries))
         except (AttributeError, LookupError, TypeError, ArithmeticError) as error:
@@ -93,7 +135,7 @@ class Schema:
             ) from None
 
     @classmethod
-    def _from(cls, entries: dict[str, Any]) -> Schema:
+    def _from(cls, entries: dict[str, Declared]) -> Schema:
         table, columns, others, spent = (entries.pop(key, {}) for key in ("table", "columns", "others", "spent"))
         for unknown in entries:
             raise ValueError(f"schema: [{unknown}] is unknown; use [table], [columns.NAME], [others] and [spent]")
@@ -103,9 +145,12 @@ class Schema:
         schema._check()
         return schema
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Declared]:
         """For JSON."""
-        made: dict[str, Any] = {"table": self.dialect.to_dict(), "columns": {c.name: c.to_dict() for c in self.columns}}
+        made: dict[str, Declared] = {
+            "table": self.dialect.to_dict(),
+            "columns": {c.name: c.to_dict() for c in self.columns},
+        }
         if self.others is not None:
             made["others"] = self.others.to_dict()
         if self.spent is not None:
@@ -129,18 +174,22 @@ class Schema:
 
     @cached_property
     def target(self) -> Column:
+        """The column that a model predicts."""
         return self._only("target")
 
     @cached_property
     def person(self) -> Column | None:
+        """The column that says whose row it is, if there is one."""
         return self._only("person") if any(column.role == "person" for column in self.columns) else None
 
     @cached_property
     def features(self) -> tuple[Column, ...]:
+        """The columns that a model may use."""
         return tuple(column for column in self.columns if column.role == "feature")
 
     @property
     def task(self) -> Literal["regression", "classification"]:
+        """What the target asks for: it has bounds, or classes."""
         return "classification" if self.target.kind == "category" else "regression"
 
     @property
@@ -150,8 +199,8 @@ class Schema:
         if not read:
             return ()
         return (
-            f"the schema's bounds and categories of {listed(read)} are public: it says that they were read from the "
-            "data; put public knowledge in their place and remove read_from_data",
+            f"the schema's bounds and categories of {first_names(read)} are public: it says that they were read from "
+            "the data; put public knowledge in their place and remove read_from_data",
         )
 
     @property
@@ -177,7 +226,7 @@ class Schema:
         known = {column.name for column in self.columns}
         extra = [at for at, name in enumerate(names) if name not in known]
         if extra and self.others is None:
-            where = listed([str(at + 1) for at in extra])
+            where = first_names([str(at + 1) for at in extra])
             raise ValueError(
                 f"DATA has {len(extra)} column(s) that the schema does not declare (from the left, number {where}); "
                 'declare them, or write [others] with role = "ignore"'
@@ -194,8 +243,10 @@ class Schema:
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
-    @discreet
-    def rows(self, data: Any, y: Any = None, *, centred: bool = True, verbose: int = 0) -> tuple[Schema, TableRows]:
+    @without_causes
+    def rows(
+        self, data: Table | str | Path, y: Cells = None, *, centred: bool = True, verbose: int = 0
+    ) -> tuple[Schema, TableRows]:
         """The rows of a file or frame as a fit takes them, and the schema with its columns spelled out.
 
         ``y`` takes the place of the target's column.
@@ -208,8 +259,8 @@ class Schema:
             *([schema.person] if schema.person else []),
             *([] if y is not None else [self.target]),
         ]
-        kept: list[Read] = []
-        people: list[Any] = []
+        kept: list[EncodedCells] = []
+        people: list[Cell] = []
         targets = [] if y is None else [schema._targets(y)]
         for piece in _pieces(source, [column.name for column in wanted], verbose):
             kept.append(encoding.read(piece))
@@ -221,19 +272,19 @@ class Schema:
             people if schema.person else None,
         )
 
-    def features_of(self, data: Any, *, verbose: int = 0) -> Iterator[Any]:
+    def features_of(self, data: Table | str | Path, *, verbose: int = 0) -> Iterator[Table]:
         """The features of a file or frame in original units, piece by piece."""
         encoding = self.encoding()
         for piece in _pieces(source_of(data, self.dialect), [column.name for column in self.features], verbose):
             yield encoding.matrix([encoding.read(piece)], scaled=False)
 
-    def pieces_of(self, data: Any) -> Iterator[Source]:
+    def pieces_of(self, data: Table | str | Path) -> Iterator[Source]:
         """A table that need not fit into memory, piece by piece, each as good as a table."""
         source = source_of(data, self.dialect)
         for piece in _pieces(source, [column.name for column in self.features], 0):
-            yield in_memory(piece)
+            yield source_in_memory(piece)
 
-    def _targets(self, cells: Any) -> NDArray[Any]:
+    def _targets(self, cells: Cells) -> Values:
         target = self.target
         if target.kind != "category":
             values = numbers_of(target, cells, self.dialect)
@@ -259,7 +310,7 @@ class Schema:
                 raise ValueError(f"schema: two {what} would be named {double!r}; rename one")
 
 
-def _pieces(source: Source, wanted: list[str], verbose: int) -> Iterator[Mapping[str, Any]]:
+def _pieces(source: Source, wanted: list[str], verbose: int) -> Iterator[Mapping[str, Cells]]:
     """The cells of the wanted columns."""
     _require(source.names, wanted)
     with parts_bar("reading", enabled=verbose > 0) as tell:

@@ -14,9 +14,9 @@ import asyncio
 import contextlib
 import ssl
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NoReturn, Protocol
+from typing import IO, NoReturn, Protocol
 
 HELLO = struct.Struct("<4sHHH")
 MAGIC = b"THM1"
@@ -38,7 +38,7 @@ class Keys(Protocol):
 
 
 @dataclass(frozen=True)
-class Seat:
+class Endpoint:
     """This party's place: its number, everybody's address, the names in their certificates, and its files."""
 
     me: int
@@ -59,7 +59,7 @@ class Seat:
         context.load_verify_locations(self.authority)
         return context
 
-    def recognises(self, peer: int, certificate: Any) -> bool:
+    def recognises(self, peer: int, certificate: Mapping[str, Sequence[tuple[str, str]]]) -> bool:
         """Whether a certificate names this peer, and no other party; without TLS there is none to look at."""
         if self.certificate is None:
             return True
@@ -70,8 +70,8 @@ class Seat:
 class Links:
     """A link with every peer, once all have joined."""
 
-    def __init__(self, seat: Seat, keys: Keys, fail: Fail, ahead: int, transcript: IO[bytes] | None) -> None:
-        self.seat, self.keys, self.fail = seat, keys, fail
+    def __init__(self, endpoint: Endpoint, keys: Keys, fail: Fail, ahead: int, transcript: IO[bytes] | None) -> None:
+        self.endpoint, self.keys, self.fail = endpoint, keys, fail
         self.sent = 0
         self.allowed = MESSAGE.size + ahead
         """Bytes of messages that each peer may have sent by now; ``ahead`` are those of a command's first."""
@@ -84,7 +84,7 @@ class Links:
 
     @property
     def peers(self) -> list[int]:
-        return [party for party in range(len(self.seat.addresses)) if party != self.seat.me]
+        return [party for party in range(len(self.endpoint.addresses)) if party != self.endpoint.me]
 
     @property
     def absent(self) -> list[int]:
@@ -96,12 +96,12 @@ class Links:
 
     async def join(self) -> None:
         """Listens at this party's own address, and nowhere else, until everybody is there."""
-        loop, me = asyncio.get_running_loop(), self.seat.me
+        loop, me = asyncio.get_running_loop(), self.endpoint.me
         server = None
         if me > 0:
-            context = self.seat.context(ssl.PROTOCOL_TLS_SERVER)
+            context = self.endpoint.context(ssl.PROTOCOL_TLS_SERVER)
             try:
-                server = await loop.create_server(lambda: Link(self), *self.seat.addresses[me], ssl=context)
+                server = await loop.create_server(lambda: Link(self), *self.endpoint.addresses[me], ssl=context)
             except OSError:
                 self.fail("address", [me])
         async with asyncio.TaskGroup() as group:
@@ -113,12 +113,12 @@ class Links:
             server.close()
 
     async def _connect(self, peer: int) -> None:
-        loop, context = asyncio.get_running_loop(), self.seat.context(ssl.PROTOCOL_TLS_CLIENT)
-        name = self.seat.names[peer] if context is not None else None
+        loop, context = asyncio.get_running_loop(), self.endpoint.context(ssl.PROTOCOL_TLS_CLIENT)
+        name = self.endpoint.names[peer] if context is not None else None
         while True:
             try:
                 await loop.create_connection(
-                    lambda: Link(self, peer), *self.seat.addresses[peer], ssl=context, server_hostname=name
+                    lambda: Link(self, peer), *self.endpoint.addresses[peer], ssl=context, server_hostname=name
                 )
                 return
             except ssl.SSLCertVerificationError:
@@ -173,8 +173,8 @@ class Link(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)  # noqa: S101  (for the type checker: TCP is a stream)
         self.transport = transport
         if self._peer is not None:
-            seat = self._links.seat
-            hello = HELLO.pack(MAGIC, len(seat.addresses), seat.me, self._peer)
+            endpoint = self._links.endpoint
+            hello = HELLO.pack(MAGIC, len(endpoint.addresses), endpoint.me, self._peer)
             self._check_identity(self._peer)
             self._write(hello + self._links.keys.keys_for(self._peer))
             self._links.joined(self._peer, self)
@@ -227,12 +227,12 @@ class Link(asyncio.Protocol):
             self._messages[label] = payload
 
     def _greeted(self) -> bool:
-        """Whether the hello is complete; it is then checked, and the peer takes its seat."""
-        seat, keys = self._links.seat, self._links.keys
+        """Whether the hello is complete; it is then checked, and the peer has joined."""
+        endpoint, keys = self._links.endpoint, self._links.keys
         if len(self._received) < HELLO.size:
             return False
         magic, parties, peer, wanted = HELLO.unpack_from(self._received)
-        if magic != MAGIC or parties != len(seat.addresses) or wanted != seat.me or peer >= seat.me:
+        if magic != MAGIC or parties != len(endpoint.addresses) or wanted != endpoint.me or peer >= endpoint.me:
             self._links.fail("stranger", [])
         end = HELLO.size + keys.keys_length(peer)
         if len(self._received) < end:
@@ -245,7 +245,7 @@ class Link(asyncio.Protocol):
         return True
 
     def _check_identity(self, peer: int) -> None:
-        if not self._links.seat.recognises(peer, self.transport.get_extra_info("peercert")):
+        if not self._links.endpoint.recognises(peer, self.transport.get_extra_info("peercert")):
             self._links.fail("identity", [peer])
 
     def _who(self) -> list[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import shake_128
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,11 @@ BLOCK = 2**13  # numbers whose powers stay in the processor's cache
 
 Words = NDArray[np.uint64]
 
+Residues = NDArray[np.object_]
+"""Numbers modulo the prime as MPyC has them: of Python, in NumPy's arrays."""
 
-def to_bytes(numbers: NDArray[Any]) -> bytes:
+
+def to_bytes(numbers: Words | Residues) -> bytes:
     """Eight bytes each, little-endian."""
     return numbers.astype("<u8").tobytes()
 
@@ -82,10 +84,10 @@ def _power_of_ones(a: Words, ones: int) -> Words:
     return product(product(power, power), a) if ones % 2 else power
 
 
-def pseudorandom(key: bytes) -> Callable[[bytes, tuple[int, ...]], NDArray[Any]]:
+def pseudorandom(key: bytes) -> Callable[[bytes, tuple[int, ...]], Residues]:
     """MPyC's pseudorandom function with this key, value for value: 192 bits of SHAKE-128 modulo the prime."""
 
-    def numbers(name: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
+    def numbers(name: bytes, shape: tuple[int, ...]) -> Residues:
         count = int(np.prod(shape))
         words = np.frombuffer(shake_128(key + name).digest(24 * count), "<u8").astype(np.uint64).reshape(count, 3)
         total = reduced(words[:, 2])

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, NoReturn, TypedDict
 
 from .frames import (
     CLOSE,
@@ -24,11 +24,28 @@ from .frames import (
     unpack_sum,
     write_frame,
 )
-from .links import Fail, Links, Seat
+from .links import Endpoint, Fail, Links
+
+if TYPE_CHECKING:
+    from .runtime import SharingRuntime
 
 LINGER = 5.0  # seconds to send what is left when the parent closes
 
 Command = tuple[float, bytes]  # when it came, and its frame
+
+
+class WorkerConfiguration(TypedDict):
+    """The parent's first frame."""
+
+    me: int
+    addresses: list[tuple[str, int]]
+    names: list[str]
+    certificate: str | None
+    key: str | None
+    authority: str | None
+    timeout: float
+    longest: int
+    transcript: str | None
 
 
 def main() -> None:
@@ -74,46 +91,48 @@ def _failing(answers: IO[bytes]) -> Fail:
     return fail
 
 
-async def _serve(config: dict[str, Any], commands: IO[bytes], answers: IO[bytes], fail: Fail) -> None:
-    loop, timeout, path = asyncio.get_running_loop(), config.pop("timeout"), config.pop("transcript")
-    longest = config.pop("longest")
+async def _serve(config: WorkerConfiguration, commands: IO[bytes], answers: IO[bytes], fail: Fail) -> None:
+    loop, timeout, path = asyncio.get_running_loop(), config["timeout"], config["transcript"]
     queue: asyncio.Queue[Command] = asyncio.Queue()
     threading.Thread(target=_listen, args=(commands, queue, loop), daemon=True).start()
     sys.argv = sys.argv[:1]  # which MPyC reads when it is imported
-    from .table import Table
+    from .runtime import SharingRuntime
 
-    table = Table(config["me"], len(config["addresses"]), longest, fail)
+    runtime = SharingRuntime(config["me"], len(config["addresses"]), config["longest"], fail)
     transcript = _transcript(path) if path is not None else None
-    table.links = Links(Seat(**config), table, fail, table.first_message, transcript)
+    endpoint = Endpoint(
+        config["me"], config["addresses"], config["names"], config["certificate"], config["key"], config["authority"]
+    )
+    runtime.links = Links(endpoint, runtime, fail, runtime.first_message, transcript)
     loop.set_exception_handler(lambda _, context: _give_up(context.get("exception"), fail))
     try:
         async with asyncio.timeout(timeout):
-            await table.links.join()
+            await runtime.links.join()
     except TimeoutError:
-        fail("absent", table.links.absent)
+        fail("absent", runtime.links.absent)
     while True:
         came, frame = await queue.get()
         if frame[:1] == CLOSE:
-            await table.links.close(LINGER)
+            await runtime.links.close(LINGER)
             os._exit(0)
         try:
             async with asyncio.timeout_at(came + timeout):
-                result = await _obey(table, frame[:1], frame[1:])
+                result = await _obey(runtime, frame[:1], frame[1:])
         except TimeoutError:
-            awaited = table.links.awaited
+            awaited = runtime.links.awaited
             fail("silent" if awaited else "slow", awaited)
-        write_frame(answers, DONE + SENT.pack(table.links.sent) + result)
+        write_frame(answers, DONE + SENT.pack(runtime.links.sent) + result)
 
 
-async def _obey(table: Any, command: bytes, argument: bytes) -> bytes:
+async def _obey(runtime: SharingRuntime, command: bytes, argument: bytes) -> bytes:
     """The result of one command."""
     if command == EXCHANGE:
-        return pack_messages(await table.exchange(argument))
+        return pack_messages(await runtime.exchange(argument))
     if command == PREPARE:
-        share: Share = await table.prepare(*unpack_sum(argument))
+        share: Share = await runtime.prepare(*unpack_sum(argument))
         return share.pack()
     if command == OPEN:
-        opened = await table.open(Share.unpack(argument))
+        opened = await runtime.open(Share.unpack(argument))
         return bytes(opened.astype("<i8").tobytes())
     raise ValueError("no such command")
 

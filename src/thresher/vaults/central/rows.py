@@ -8,7 +8,7 @@ from typing import NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
-from thresher.data.dask.collections import applied
+from thresher.data.dask import apply_to_rows
 from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.facts import MOST_ROWS_EACH
 from thresher.privacy.plan import Plan
@@ -160,7 +160,7 @@ class Rows(Vault):
 
     def _clip(self, X: Matrix, y: Floats) -> tuple[Matrix, Floats]:
         """Rows and targets as the public bounds let them in."""
-        return applied(clip_rows, X, self.problem.bounds), clip_targets(y, self.problem.bounds)
+        return apply_to_rows(clip_rows, X, self.problem.bounds), clip_targets(y, self.problem.bounds)
 
     @property
     def _present(self) -> int:

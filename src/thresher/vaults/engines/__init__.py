@@ -7,7 +7,7 @@ from typing import Protocol
 
 from scipy.sparse import issparse
 
-from thresher.data.dask.collections import Partitions
+from thresher.data.dask import Partitions
 from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.vaults.clipping import round_down
 from thresher.vaults.engines.batches import Batch, ByRows

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from thresher.data.dask.collections import Partitions, Refused, Sealed
+from thresher.data.dask import Partitions, Refused, Sealed
 from thresher.data.sparse_structure import by_rows
 from thresher.privacy.arrays import Floats, Indices
 from thresher.vaults.engines import Engine, engine_for

@@ -133,7 +133,10 @@ def sum_of_outputs(values: Floats) -> Floats:
 
 
 def _share(work: Work, count: int, size: int) -> None:
-    share(work, blocks_of(np.linspace(0, count, (BLOCKS if size >= SHARED_FROM else 1) + 1, dtype=np.int64)))
+    if size < SHARED_FROM:
+        work(0, count)
+    else:
+        share(work, blocks_of(np.linspace(0, count, BLOCKS + 1, dtype=np.int64)))
 
 
 # -- sums over rows, whose round-off does not grow with their number --------------------------------------------------
