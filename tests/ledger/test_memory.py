@@ -60,7 +60,7 @@ def test_no_memory_after_the_reservation_says_what_stays_spent(ledger, monkeypat
     def nothing_left(*_):
         raise MemoryError("Unable to allocate 7.45 GiB for an array with shape (60, 4)")
 
-    monkeypatch.setattr(CentralVault, "_clipped" if moment == "clip" else "gradient", nothing_left)
+    monkeypatch.setattr(CentralVault, "_clip" if moment == "clip" else "gradient", nothing_left)
     model = a_model(ledger)
     with pytest.raises(
         MemoryError, match=r"stays counted: epsilon=0\.05 at delta=1e-06, entry \w+ of dataset='people'"

@@ -109,7 +109,9 @@ def test_an_end_is_chosen_with_the_probabilities_of_the_exponential_mechanism(ha
 def test_no_row_moves_a_score_by_more_than_one(adjacency, hardened, monkeypatch):
     """The scores of every conceivable neighbour, ties and wild values included; a move of one does happen."""
     seen = []
-    monkeypatch.setattr(CentralVault, "_chosen", lambda self, scores, *rest: seen.append(scores) or np.array([0]))
+    monkeypatch.setattr(
+        CentralVault, "_release_choice", lambda self, scores, *rest: seen.append(scores) or np.array([0])
+    )
     rng = np.random.default_rng(0)
     levels = np.r_[-OFFSETS[:0:-1] / 2, OFFSETS / 2]
     release = GumbelQuantile(1000, 1.0)
