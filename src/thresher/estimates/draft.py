@@ -83,6 +83,15 @@ class Steps:
 
     Delta has four parts. One is the chance that a text is published which one row holds; three are the fits' own. So
     the zCDP that proves epsilon at 3/4 of delta may be spent in all, and a fixed part of it by each.
+
+    Attributes
+    ----------
+    kinds : ColumnShares
+        What each column holds: numbers, dates, texts, nothing.
+    bounds : ColumnBounds
+        The ranges of numbers and dates.
+    categories : ColumnCategories
+        The texts that many rows hold.
     """
 
     kinds: ColumnShares

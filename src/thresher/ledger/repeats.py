@@ -158,7 +158,7 @@ def note_of_repeats(X: Matrix, plan: Plan, counted: bool = False) -> tuple[str, 
             f"fit: these rows, or many of them, were fitted before. {told}, which the certificate of a single fit does "
             "not claim; give a ledger, which counts and refuses, or publish one fit and nothing that others found",
             FittedBefore,
-            stacklevel=5,
+            stacklevel=6,
         )
     return (f"{told}; what other processes fitted is not known here, a ledger counts it",)
 

@@ -51,6 +51,16 @@ class PlanningLaw:
         The public facts: shape, bounds, sparsity, loss.
     signal : float
         Strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> from thresher import SparseRegressor
+    >>> from thresher.planning import PlanningLaw
+    >>> from thresher.vaults.problem import linear_problem
+    >>> model = SparseRegressor(2, feature_bound=1.0, target_bound=3.0)
+    >>> law = PlanningLaw(linear_problem(model.plan(1000, 20)), signal=0.5)
+    >>> law.problem.d
+    20
     """
 
     problem: LinearProblem
