@@ -17,6 +17,7 @@ from thresher.algorithms.ight import IGHT
 from thresher.algorithms.label_lasso import LabelLasso
 from thresher.algorithms.label_ldp_iht import LabelLDPIHT
 from thresher.algorithms.ldp_iht import LDPIHT
+from thresher.algorithms.newton import Newton
 from thresher.algorithms.noisy_frank_wolfe import NoisyFrankWolfe
 from thresher.algorithms.objective_perturbation import ObjectivePerturbation
 from thresher.algorithms.one_vs_rest import OneVsRest
@@ -53,6 +54,7 @@ __all__ = [
     "LabelLDPIHT",
     "LabelLasso",
     "LocalAlgorithm",
+    "Newton",
     "NoisyFrankWolfe",
     "ObjectivePerturbation",
     "OutputPerturbation",
@@ -67,7 +69,7 @@ __all__ = [
 
 REGISTRY: dict[str, Callable[[], Algorithm]] = {
     cls.name: cls
-    for cls in (Pursuit, DPIGHT, Peeling, OutputPerturbation, TwoStage, DPSLKT, FrankWolfe, NoisyFrankWolfe, IGHT)
+    for cls in (Newton, Pursuit, DPIGHT, Peeling, OutputPerturbation, TwoStage, DPSLKT, FrankWolfe, NoisyFrankWolfe, IGHT)
 }
 """The algorithms for sparse models, by name."""
 

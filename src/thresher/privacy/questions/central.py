@@ -27,8 +27,10 @@ __all__ = [
     "Gram",
     "Labels",
     "LabelsAsPrinted",
+    "Mean",
     "Minimiser",
     "Moments",
+    "NearMaximum",
     "Quantile",
     "RestrictedGradient",
     "Score",
@@ -70,11 +72,12 @@ class GradientAsPrinted(Question):
 
 
 class RestrictedGradient(Question):
-    """The mean gradient on public columns, in units of their bounds."""
+    """The mean gradient on public columns, in units of their bounds, or in a public basis."""
 
     name = "restricted gradient"
     words = "in which direction the coefficients of the columns in use should move"
     of_rows_only = False
+    of_several_outputs = True
 
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return gradient_sensitivity(clip, n, adjacency)
@@ -82,6 +85,21 @@ class RestrictedGradient(Question):
     def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         only = settings["clip"] * facts.norm_in_units(columns)
         return only, only
+
+
+class Mean(Question):
+    """The mean of public columns, in units of their bounds."""
+
+    name = "mean"
+    words = "what the columns in use are on the average"
+    of_rows_only = False
+    of_several_outputs = True
+
+    def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
+        return gradient_sensitivity(clip, n, adjacency)
+
+    def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
+        return 0.0, facts.norm_in_units(columns)  # of the row norm, which is a private answer
 
 
 class Moments(Question):
@@ -105,11 +123,12 @@ class Moments(Question):
 
 
 class Gram(Question):
-    """The mean of x x' over public columns, in units of their bounds."""
+    """The mean of x x' over public columns, in units of their bounds, or in a public basis."""
 
     name = "gram"
     words = "how the columns in use vary together"
     of_rows_only = False
+    of_several_outputs = True
 
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return gram_sensitivity(clip, n, adjacency)
@@ -185,6 +204,21 @@ class Quantile(Question):
 
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return 1.0  # one row moves one rank, for either adjacency
+
+    def clips_of_bounds(self, facts: PublicFacts) -> Clips:
+        return 1.0, 1.0
+
+
+class NearMaximum(Question):
+    """The lowest public level above which there are hardly any rows."""
+
+    name = "near maximum"
+    words = "which size of a quantity hardly any of the {rows} exceed"
+    of_rows_only = False
+    of_several_outputs = True
+
+    def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
+        return 1.0  # the scores of all levels move the same way, none by more than 1 further than another
 
     def clips_of_bounds(self, facts: PublicFacts) -> Clips:
         return 1.0, 1.0

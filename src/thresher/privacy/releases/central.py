@@ -20,9 +20,11 @@ __all__ = [
     "GaussianGradient",
     "GaussianGram",
     "GaussianLabels",
+    "GaussianMean",
     "GaussianMinimiser",
     "GaussianMoments",
     "GaussianRestrictedGradient",
+    "GumbelNearMaximum",
     "GumbelQuantile",
     "GumbelSelection",
     "GumbelStep",
@@ -52,11 +54,22 @@ class GaussianGradient(GaussianRelease):
 class GaussianRestrictedGradient(GaussianRelease):
     """The noisy mean gradient on an already public set of coordinates A, with ||g_i,A||_2 <= clip.
 
-    Columns are measured in the problem's units, in which every bound is 1. Delta_2 = contributions(adjacency) * clip /
-    n, whatever the other coordinates of a row hold.
+    Columns are measured in the problem's units, in which every bound is 1; or rows are taken times an already public
+    matrix, which makes them other rows. Delta_2 = contributions(adjacency) * clip / n, whatever the other coordinates
+    of a row hold.
     """
 
     question: ClassVar[Question] = questions.RestrictedGradient()
+
+
+@dataclass(frozen=True)
+class GaussianMean(GaussianRelease):
+    """The noisy mean (1/n) sum_i x_i of an already public set of columns, in the problem's units.
+
+    Rows are scaled to ||x_i||_2 <= clip. Delta_2 = contributions(adjacency) * clip / n.
+    """
+
+    question: ClassVar[Question] = questions.Mean()
 
 
 @dataclass(frozen=True)
@@ -72,7 +85,8 @@ class GaussianMoments(GaussianRelease):
 
 @dataclass(frozen=True)
 class GaussianGram(GaussianRelease):
-    """The noisy Gram matrix (1/n) sum_i x_i x_i' of an already public set of columns, in the problem's units.
+    """The noisy Gram matrix (1/n) sum_i x_i x_i' of an already public set of columns, in the problem's units, or of
+    rows times an already public matrix.
 
     Rows are scaled to ||x_i||_2^2 <= clip. Two such terms have no negative inner product, so in the Frobenius norm
     Delta_2 = sqrt(contributions(adjacency)) * clip / n; the noise is isotropic in that norm.
@@ -200,10 +214,15 @@ class _Gumbel(Release):
         """Exponential mechanisms in all."""
         return self.times
 
+    @property
+    def range_of_loss(self) -> float:
+        """Of one exponential mechanism: the epsilon of its pure DP and of its bounded range."""
+        return choice_epsilon(self.scale_per_sensitivity)
+
     def cost(self) -> Cost:
         if self.scale_per_sensitivity == 0:
             return Cost.unbounded()
-        return Cost.bounded_range(choice_epsilon(self.scale_per_sensitivity), self.uses)
+        return Cost.bounded_range(self.range_of_loss, self.uses)
 
 
 @dataclass(frozen=True)
@@ -257,6 +276,29 @@ class GumbelQuantile(_Gumbel):
     """
 
     question: ClassVar[Question] = questions.Quantile()
+
+
+@dataclass(frozen=True)
+class GumbelNearMaximum(_Gumbel):
+    """The public level with the largest score: minus the number of rows above it, minus a public price of the level.
+
+    Delta = 1, and all scores move the same way: a row that rises from v to w adds 1 to the counts of the levels between
+    and to no others, for either adjacency one that comes or goes changes those below it. Of a person with several rows
+    the counts move by b(level) - a(level), a and b both from 1 down to 0 as levels rise, so that two counts are never
+    moved more than 1 apart. The loss of an exponential mechanism has the range of its scores' moves, which here is
+    Delta and not 2 Delta: epsilon = 1 / scale_per_sensitivity, of epsilon-bounded range.
+    """
+
+    question: ClassVar[Question] = questions.NearMaximum()
+
+    @classmethod
+    def for_rho(cls, rho: float, times: int = 1) -> Self:
+        """``times`` choices that together cost ``rho`` in zCDP: half of the noise that others need."""
+        return cls(times=times, scale_per_sensitivity=math.sqrt(times / (8 * rho)))
+
+    @property
+    def range_of_loss(self) -> float:
+        return choice_epsilon(self.scale_per_sensitivity) / 2
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,13 @@ from thresher.privacy.budget import is_whole
 from thresher.privacy.releases import Release
 from thresher.privacy.sensitivity import ROUND_OFF
 from thresher.vaults.central.rows import Rows, margins_of
+from thresher.vaults.engines import Engine
+from thresher.vaults.kernels.rows import sum_of_outputs
 
 __all__ = ["Choices", "Voting", "ballot"]
+
+
+LEAST_PRICE = 2.0**-20  # of a level, in rows: without noise the lowest of equals is taken
 
 
 class Choices(Rows):
@@ -83,16 +88,46 @@ class Choices(Rows):
         if support is not None:
             self._check_support(support)
         engine = self._charge("quantile", release, 1.0, theta)
-        if of == "targets":
-            return self._level(self._targets, q, levels, release)
+        values = self._targets if of == "targets" else self._sizes(of, engine, theta, support)
+        return self._level(values, q, levels, release)
+
+    def near_maximum(
+        self, of: Literal["residuals", "gradient norms", "row norms"], levels: Floats, price: float,
+        theta: Floats, release: Release, support: Indices | None = None, basis: Floats | None = None,
+    ) -> float:  # fmt: skip
+        """Of public ``levels`` in increasing order, the one that costs least: the number of rows above it, and
+        ``price`` rows for every level below it.
+
+        Rows are measured as by ``quantile``; with a ``basis``, it is rows times that.
+        """
+        if support is not None:
+            self._check_support(support)
+        engine = self._charge("near maximum", release, 1.0, theta)
+        values = self._sizes(of, engine, theta, support, basis)
+        price = max(price, LEAST_PRICE)
+        scores = self._ranks(values, levels) - self._present - price * np.arange(len(levels))
+        # shares are rounded, and so is the sum: of scores that go the same way one may go a little the other way
+        error = 8 * ROUND_OFF * (self._most_present + price * len(levels))
+        if self._shares is not None:
+            error += 2 * self._round_off(1.0) * self.problem.n
+        (at,) = self._release_choice(scores, 1, release, 1.0, self._sensitivity(release, 1.0), error)
+        return float(levels[at])
+
+    def _sizes(
+        self, of: str, engine: Engine, theta: Floats, support: Indices | None, basis: Floats | None = None
+    ) -> Floats:
+        """|r_i|, ||x_i||_2, or |r_i| ||x_i||_2 of each row; of several outputs, ||r_i||_2 for |r_i|."""
         if of == "residuals":
-            return self._level(np.abs(self._residuals(self._margins(engine, theta))), q, levels, release)
-        norms = self._norms() if support is None else self._restricted(engine, support).norms
+            return self._residual_sizes(engine, theta)
+        norms = self._norms() if support is None else self._restricted(engine, support, basis).norms
         if of == "row norms":
-            return self._level(norms, q, levels, release)
+            return norms
         with np.errstate(over="ignore", invalid="ignore"):  # infinity times 0 counts as above every level
-            norms = norms * np.abs(self._residuals(self._margins(engine, theta)))
-        return self._level(norms, q, levels, release)
+            return norms * self._residual_sizes(engine, theta)
+
+    def _residual_sizes(self, engine: Engine, theta: Floats) -> Floats:
+        residuals = self._residuals(self._margins(engine, theta))
+        return np.abs(residuals) if residuals.ndim == 1 else np.sqrt(sum_of_outputs(np.square(residuals)))
 
     def column_quantile(self, column: int, q: float, levels: Floats, release: Release) -> float:
         """The public level that about ``q`` n entries of a column, over its bound K_j, do not exceed."""

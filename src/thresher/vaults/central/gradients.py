@@ -28,17 +28,30 @@ class Averages(Rows):
         value = self.problem.stacked(self._mean_gradient(engine, self._margins(engine, theta), self._limits(clip)))
         return self._noised_average(value, release, clip)
 
-    def restricted_gradient(self, theta: Floats, support: Indices, release: Release, clip: float) -> Floats:
-        """Coordinates ``support`` of the gradient + noise.
+    def restricted_gradient(
+        self, theta: Floats, support: Indices, release: Release, clip: float, basis: Floats | None = None
+    ) -> Floats:
+        """Coordinates ``support`` of the gradient + noise; with a public ``basis``, (1/n) sum_i r_i z_i + noise.
 
-        Columns are measured in the problem's units; there each row's restricted term is clipped to l2 norm ``clip``.
+        Columns are measured in the problem's units, z_i = basis' x_i in them; there each row's term is clipped to l2
+        norm ``clip``, with several outputs that of all of them together. One column of the answer for each output.
         """
         clip = float(clip)
         self._check_support(support)
         engine = self._charge("restricted gradient", release, clip, theta)
-        columns, units, norms = self._restricted(engine, support)
+        columns, units, norms = self._restricted(engine, support, basis)
         value = self._mean_gradient(columns, self._margins(engine, theta), self._limits_of(norms, clip))
-        return self._noised_average(value, release, clip) * units
+        answer = self._noised_average(value, release, clip)
+        return answer if basis is not None else (answer.T * units).T
+
+    def mean(self, support: Indices, release: Release, clip: float) -> Floats:
+        """(1/n) sum_i x_i + noise over the columns in ``support`` in units, rows scaled to l2 norm ``clip``."""
+        clip = float(clip)
+        self._check_support(support)
+        engine = self._charge("mean", release, clip, self.problem.origin())
+        columns, _, norms = self._restricted(engine, support)
+        factors = self._counted(np.minimum(1.0, self._limits_of(norms, clip)))
+        return self._noised_average(columns.transposed_product(factors / self.problem.n), release, clip)
 
     def moments(self, columns: Indices, release: Release) -> Floats:
         """(1/n) sum_i (x_ij / K_j)^2 + noise for j in ``columns``, K_j the public bound on column j's entries."""
@@ -52,17 +65,18 @@ class Averages(Rows):
         error = self._round_off(3 * clip)
         return self._release_noisy(centred, release, clip, self._sensitivity(release, clip), error) + 0.5
 
-    def gram(self, support: Indices, release: Release, norm: float) -> Floats:
-        """(1/n) sum_i x_i x_i' + noise over the columns in ``support`` in units, rows scaled to l2 norm ``norm``."""
+    def gram(self, support: Indices, release: Release, norm: float, basis: Floats | None = None) -> Floats:
+        """(1/n) sum_i x_i x_i' + noise over the columns in ``support`` in units, rows scaled to l2 norm ``norm``; with
+        a public ``basis``, of z_i = basis' x_i."""
         clip = float(norm) ** 2
         self._check_support(support)
         engine = self._charge("gram", release, clip, self.problem.origin())
-        columns, _, norms = self._restricted(engine, support)
+        columns, _, norms = self._restricted(engine, support, basis)
         factors = np.minimum(1.0, self._limits_of(norms, float(norm)))
         if self._shares is not None:
             factors *= np.sqrt(self._shares.of_rows)
         matrix = columns.gram(factors) / self.problem.n
-        at = np.triu_indices(len(support))
+        at = np.triu_indices(len(matrix))
         weights = np.where(at[0] == at[1], 1.0, math.sqrt(2))  # off the diagonal an entry stands for two
         sensitivity = self._sensitivity(release, clip)
         noisy = self._release_noisy(matrix[at] * weights, release, clip, sensitivity, self._round_off(clip)) / weights

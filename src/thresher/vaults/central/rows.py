@@ -89,11 +89,11 @@ Result = TypeVar("Result")
 
 
 class Restricted(NamedTuple):
-    """Some columns of the rows, over their units."""
+    """Some columns of the rows, over their units, or a projection of them."""
 
     engine: Engine
     units: Floats
-    norms: Floats  # of the rows, on these columns
+    norms: Floats  # of these rows
 
 
 class Rows(Vault):
@@ -192,15 +192,21 @@ class Rows(Vault):
         if not np.all((support >= 0) & (support < self.problem.dimension)):
             raise ValueError(f"support={support!r} must hold coordinates from 0 to {self.problem.dimension - 1}")
 
-    def _restricted(self, engine: Engine, support: Indices) -> Restricted:
-        """The columns in ``support`` over their units."""
+    def _restricted(self, engine: Engine, support: Indices, basis: Floats | None = None) -> Restricted:
+        """The columns in ``support`` over their units; with a ``basis``, rows times it, which are then the rows that
+        are clipped: what round-off does to a row there is part of what the row is."""
 
         def compute() -> Restricted:
             units = self.problem.units[support]
-            columns = engine.columns(support, 1 / units)
+            if basis is None:
+                columns = engine.columns(support, 1 / units)
+            else:
+                columns = engine.projected(support, basis / units[:, None])
             return Restricted(columns, units, columns.row_norms())
 
-        return self._cached("columns", support, compute)
+        if basis is None:
+            return self._cached("columns", support, compute)
+        return self._cached("projected columns", np.column_stack([support, basis]), compute)
 
     def _margins(self, engine: Engine, theta: Floats) -> Floats:
         """X theta of all rows."""

@@ -49,6 +49,10 @@ class Engine(Protocol):
         """The same rows with only the columns in ``support``, times ``factors``."""
         ...
 
+    def projected(self, support: Indices, weights: Floats) -> Engine:
+        """The same rows in other coordinates, X[:, support] weights, each of which is a function of its row alone."""
+        ...
+
     def by_rows(self) -> ByRows:
         """The same rows, kept so that batches of them are taken out quickly."""
         ...

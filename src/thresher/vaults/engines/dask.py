@@ -86,6 +86,10 @@ class DaskEngine:
         chosen = self._asked(_columns, support, factors, together=Sealed)
         return DaskEngine(self._client, chosen, self._slices, len(support))
 
+    def projected(self, support: Indices, weights: Floats) -> DaskEngine:
+        projected = self._asked(_projected, support, weights, together=Sealed)
+        return DaskEngine(self._client, projected, self._slices, weights.shape[1])
+
     def by_rows(self) -> ByRows:
         raise TypeError("random batches need the rows in memory; use dp-gd or dp-agd, or give X.compute()")
 
@@ -215,6 +219,10 @@ def _row_norms(engine: Engine) -> Floats:
 
 def _columns(engine: Engine, support: Indices, factors: Floats | float) -> Any:
     return engine.columns(support, factors)
+
+
+def _projected(engine: Engine, support: Indices, weights: Floats) -> Any:
+    return engine.projected(support, weights)
 
 
 def _labelled(engine: Engine, chosen: NDArray[np.bool_]) -> Any:

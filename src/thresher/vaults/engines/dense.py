@@ -59,6 +59,9 @@ class DenseEngine:
     def columns(self, support: NDArray[np.intp], factors: Floats | float = 1.0) -> DenseEngine:
         return DenseEngine(np.asfortranarray(self.X[:, support] * np.broadcast_to(factors, len(support))))
 
+    def projected(self, support: NDArray[np.intp], weights: Floats) -> DenseEngine:
+        return DenseEngine(np.asfortranarray(product(self.X, support, weights)))
+
     def by_rows(self) -> DenseRows:
         return DenseRows(np.ascontiguousarray(self.X))
 

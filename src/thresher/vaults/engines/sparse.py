@@ -11,6 +11,7 @@ from scipy import sparse
 from thresher.privacy.arrays import Floats, Indices, Integers, Matrix, Numbers, Values
 from thresher.vaults.clipping import row_norms
 from thresher.vaults.engines.batches import SparseRows
+from thresher.vaults.engines.dense import DenseEngine
 from thresher.vaults.kernels import compiled
 from thresher.vaults.kernels.rows import BLOCKS, blocks_of, segment_sums, share
 
@@ -101,6 +102,11 @@ class SparseEngine:
         chosen = self._chosen(support)
         factors = np.repeat(np.broadcast_to(factors, len(support)), np.diff(chosen._starts))
         return SparseEngine(chosen._values * factors, chosen._rows, chosen._starts, self._n)
+
+    def projected(self, support: Indices, weights: Floats) -> DenseEngine:
+        theta = np.zeros((self.dimension, weights.shape[1]))
+        theta[support] = weights
+        return DenseEngine(np.asfortranarray(self.product(theta)))
 
     def _chosen(self, support: Indices) -> SparseEngine:
         """The columns in ``support``, all of them stored."""
