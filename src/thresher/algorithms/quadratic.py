@@ -1,4 +1,4 @@
-"""What can be done for free with a noisy quadratic: no row is asked about."""
+"""A quadratic that was released with noise, and what can be done with it for nothing: no row is asked about."""
 
 from __future__ import annotations
 
@@ -8,55 +8,72 @@ import numpy as np
 
 from thresher.privacy.arrays import Floats, Indices
 
-__all__ = ["eliminate", "inverse_root", "raised", "ridge_for"]
+__all__ = ["NoisyGram", "eliminate", "inverse_root", "ridge_for"]
+
+FINER = 1.25  # ratio of neighbouring ridges that are tried
+EXACT = 1e-9  # the least eigenvalue where there is no noise
 
 
-def raised(matrix: Floats, least: float) -> Floats:
-    """A symmetric matrix whose eigenvalues are at least ``least``."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
+class NoisyGram:
+    """The mean of the Gram matrices of a set of columns that grows and shrinks, weighted by one over their noise."""
+
+    def __init__(self) -> None:
+        self._total = self._weight = np.zeros((0, 0))
+
+    def add(self, gram: Floats, sd: float) -> None:
+        """One more; columns that are new come last. ``sd`` is the noise on its diagonal."""
+        more = (0, len(gram) - len(self._total))
+        weight = 1 / max(sd, 1e-150) ** 2 if sd > 0 else 1.0  # a smaller sd would have no square
+        self._total = np.pad(self._total, more) + weight * gram
+        self._weight = np.pad(self._weight, more) + weight
+        self._exact = sd == 0
+
+    def keep(self, left: Indices) -> None:
+        """Forget the other columns."""
+        self._total, self._weight = self._total[np.ix_(left, left)], self._weight[np.ix_(left, left)]
+
+    @property
+    def noise(self) -> float:
+        """How large the eigenvalues of the noise get: for a symmetric matrix of k columns, sd sqrt(2k)."""
+        return 0.0 if self._exact else math.sqrt(2 * len(self._total) * float(np.mean(1 / self._weight)))
+
+    def raised(self, part: float) -> tuple[Floats, float]:
+        """The mean, its eigenvalues raised to this ``part`` of the noise's, and that."""
+        values, vectors = np.linalg.eigh(self._total / self._weight)
+        least = max(part * self.noise, EXACT)
+        return (vectors * np.maximum(values, least)) @ vectors.T, least
 
 
 def inverse_root(matrix: Floats) -> Floats:
-    """matrix^(-1/2), of a matrix that is positive definite."""
+    """matrix^(-1/2) of a positive definite one."""
     values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+    root: Floats = (vectors / np.sqrt(values)) @ vectors.T
+    return root
 
 
-def ridge_for(hessian: Floats, most: float, least: float, free: int = 0) -> float:
-    """The smallest ridge of a grid from ``least`` upwards that leaves at most ``most`` degrees of freedom.
-
-    The last ``free`` coordinates have no ridge and count in full.
-    """
-    k = len(hessian)
-    mask = np.ones(k)
-    mask[k - free :] = 0.0
+def ridge_for(hessian: Floats, free: int, least: float, most: float) -> Floats:
+    """The hessian and the smallest ridge from ``least`` upwards with which it has at most ``most`` degrees of freedom;
+    the first ``free`` coordinates have no ridge and do not count."""
+    values = np.maximum(np.linalg.eigvalsh(hessian[free:, free:]), 0.0)
     ridge = least
-    for _ in range(200):
-        inverse = np.linalg.inv(hessian + np.diag(ridge * mask))
-        if float(np.trace(inverse @ hessian)) <= most:
-            break
-        ridge *= 1.25
-    return ridge
+    while float(np.sum(values / (values + ridge))) > most:
+        ridge *= FINER
+    return hessian + ridge * np.diag(np.arange(len(hessian)) >= free)
 
 
-def eliminate(values: Floats, hessian: Floats, keep: int, fixed: int = 0) -> tuple[Floats, Indices]:
-    """Backward elimination: the quadratic's minimum and which coordinates are left when at most ``keep`` may be.
+def eliminate(values: Floats, hessian: Floats, keep: int, free: int) -> tuple[Floats, Indices]:
+    """Backward elimination: where the quadratic around ``values`` is least with ``keep`` coordinates, and which.
 
-    values is the minimum of (1/2) (v - values)' hessian (v - values). Again and again the coordinate goes whose going
-    costs least, v_j^2 / (hessian^-1)_jj / 2, and the others move to the minimum without it. The last ``fixed`` stay.
+    Again and again the coordinate goes whose going costs least, v_j^2 / (hessian^-1)_jj, and the others move to where
+    the quadratic is least without it. The first ``free`` stay and do not count.
     """
-    k = len(values)
-    left = np.arange(k)
-    inverse = np.linalg.inv(hessian)
-    values = values.copy()
-    while len(left) - fixed > keep:
-        room = len(left) - fixed
-        cost = np.square(values[:room]) / np.diag(inverse)[:room]
-        out = int(np.argmin(cost))
-        kept = np.delete(np.arange(len(left)), out)
-        column, corner = inverse[kept, out], inverse[out, out]
-        values = values[kept] - column * values[out] / corner
-        inverse = inverse[np.ix_(kept, kept)] - np.outer(column, column) / corner
-        left = left[kept]
+    inverse, left = np.linalg.inv(hessian), np.arange(len(values))
+    while len(left) - free > keep:
+        costs = np.square(values[free:]) / np.diag(inverse)[free:]
+        out = free + int(np.argmin(costs))
+        stay = np.delete(np.arange(len(left)), out)
+        column, corner = inverse[stay, out], inverse[out, out]
+        values = values[stay] - column * values[out] / corner
+        inverse = inverse[np.ix_(stay, stay)] - np.outer(column, column) / corner
+        left = left[stay]
     return values, left

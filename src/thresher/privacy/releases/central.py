@@ -280,13 +280,15 @@ class GumbelQuantile(_Gumbel):
 
 @dataclass(frozen=True)
 class GumbelNearMaximum(_Gumbel):
-    """The public level with the largest score: minus the number of rows above it, minus a public price of the level.
+    """The public level with the largest score: minus the number of rows above it, as far as it exceeds a public number
+    that is allowed, minus a public price of the level.
 
-    Delta = 1, and all scores move the same way: a row that rises from v to w adds 1 to the counts of the levels between
-    and to no others, for either adjacency one that comes or goes changes those below it. Of a person with several rows
-    the counts move by b(level) - a(level), a and b both from 1 down to 0 as levels rise, so that two counts are never
-    moved more than 1 apart. The loss of an exponential mechanism has the range of its scores' moves, which here is
-    Delta and not 2 Delta: epsilon = 1 / scale_per_sensitivity, of epsilon-bounded range.
+    Delta = 1, and no two scores are moved more than 1 apart: of the rows above the levels, one row, or the part of a
+    person with several, is a(level) before and b(level) after, both from 1 down to 0 as levels rise (either is 0 where
+    it comes or goes). So for levels u < v the moves b - a differ by [b(u) - b(v)] - [a(u) - a(v)], which lies in [-1,
+    1]; and what exceeds the allowed number moves the same way as the count, and no further. The loss of an exponential
+    mechanism has the range by which the moves of its scores differ, here Delta and not 2 Delta: epsilon = 1 /
+    scale_per_sensitivity, of epsilon-bounded range.
     """
 
     question: ClassVar[Question] = questions.NearMaximum()

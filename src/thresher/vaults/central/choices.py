@@ -92,12 +92,12 @@ class Choices(Rows):
         return self._level(values, q, levels, release)
 
     def near_maximum(
-        self, of: Literal["residuals", "gradient norms", "row norms"], levels: Floats, price: float,
+        self, of: Literal["residuals", "gradient norms", "row norms"], levels: Floats, allowed: float, price: float,
         theta: Floats, release: Release, support: Indices | None = None, basis: Floats | None = None,
     ) -> float:  # fmt: skip
-        """Of public ``levels`` in increasing order, the one that costs least: the number of rows above it, and
-        ``price`` rows for every level below it.
+        """Of public ``levels`` in increasing order, about the lowest that at most ``allowed`` rows are above.
 
+        A level costs the number of rows above it that are not allowed, and ``price`` rows for every level below it.
         Rows are measured as by ``quantile``; with a ``basis``, it is rows times that.
         """
         if support is not None:
@@ -105,9 +105,10 @@ class Choices(Rows):
         engine = self._charge("near maximum", release, 1.0, theta)
         values = self._sizes(of, engine, theta, support, basis)
         price = max(price, LEAST_PRICE)
-        scores = self._ranks(values, levels) - self._present - price * np.arange(len(levels))
+        beyond = np.maximum(self._present - self._ranks(values, levels) - allowed, 0.0)
+        scores = -(beyond + price * np.arange(len(levels)))
         # shares are rounded, and so is the sum: of scores that go the same way one may go a little the other way
-        error = 8 * ROUND_OFF * (self._most_present + price * len(levels))
+        error = 8 * ROUND_OFF * (self._most_present + allowed + price * len(levels))
         if self._shares is not None:
             error += 2 * self._round_off(1.0) * self.problem.n
         (at,) = self._release_choice(scores, 1, release, 1.0, self._sensitivity(release, 1.0), error)
