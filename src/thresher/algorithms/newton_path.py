@@ -31,6 +31,7 @@ NORMS = LEVELS[-12:]  # of rows: no table is worth looking for more than ten tim
 PRICE = 0.7  # of a level, in noise scales
 ALLOWED = 4.0
 CUT_NORMS = 0.02
+PRICE_OF_NORMS = 0.7
 CUT_MEANS = 0.05
 CUT_PICKS = 10.0
 FLOOR, FLOOR_OF_CLASSES = 0.1, 0.5
@@ -220,12 +221,11 @@ class NewtonPath:
         self, of: Of, levels: Floats, allowed: float, basis: Floats | None = None, support: Indices | None = None
     ) -> float:
         allowed = min(allowed, self.problem.n / 2)
+        price = (PRICE_OF_NORMS if of == "row norms" else PRICE) * self.near.multiplier
         if of == "residuals":
-            return self.vault.near_maximum(of, levels, allowed, PRICE * self.near.multiplier, self.theta, self.near)
+            return self.vault.near_maximum(of, levels, allowed, price, self.theta, self.near)
         support = self.support if support is None else support
-        return self.vault.near_maximum(
-            of, levels, allowed, PRICE * self.near.multiplier, self.theta, self.near, support, basis
-        )
+        return self.vault.near_maximum(of, levels, allowed, price, self.theta, self.near, support, basis)
 
     def _next(self, kind: type[Release]) -> Release:
         return self._releases[kind].popleft()
