@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import types
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import ndtr
 
 from thresher.privacy import composition
-from thresher.privacy.composition import Choice, GaussianAnswer, PureAnswer, composed_delta
+from thresher.privacy.composition import Choice, GaussianAnswer, PureAnswer, TiltedAnswer, composed_delta
 from thresher.privacy.conversions import gaussian_delta, zcdp_epsilon
 
 FINE = 1001
@@ -53,6 +55,25 @@ def before_gaussian(mu, after, kinks=()):
     return lambda g: np.array([at(float(each)) for each in np.atleast_1d(g)])
 
 
+@lru_cache(maxsize=1)
+def tail_of_means():
+    """The largest tail of (|Z1| + |Z2|)/2 over many correlations, at many places."""
+    s, w = np.linspace(0, 12, 3001), np.linspace(0.5, 1 - 1e-9, 400)[:, None]
+    return s, np.max(1 - (1 - 2 * ndtr(-s / np.sqrt(w))) * (1 - 2 * ndtr(-s / np.sqrt(1 - w))), axis=0)
+
+
+def before_tilt(jacobian, mu, after):
+    """The value before objective perturbation, as the mean over a loss of the largest tail that there can be."""
+    s, tail = tail_of_means()
+    places, chances = (s[1:] + s[:-1]) / 2, -np.diff(tail)
+
+    def value(g):
+        losses = jacobian + mu * mu / 2 + mu * places
+        return np.array([after(each * np.exp(-losses)) @ chances for each in np.atleast_1d(g)])
+
+    return value
+
+
 def one_choice(eta, epsilon):
     return (math.exp(eta / 2) - math.exp(epsilon / 2)) ** 2 / math.expm1(eta)
 
@@ -84,16 +105,25 @@ CASES = {
         (math.exp(0.3) * before_choice(0.6, nothing)(math.exp(0.2)) + before_choice(0.6, nothing)(math.exp(0.8)))[0]
         / (1 + math.exp(0.3)),
     ),
+    "a tilt": ([TiltedAnswer(0.2, 0.3)], 0.6, before_tilt(0.2, 0.3, nothing)(math.exp(0.6))[0]),
+    "a choice, then a tilt": (
+        [Choice(0.6), TiltedAnswer(0.2, 0.3)], 0.35,
+        before_choice(0.6, before_tilt(0.2, 0.3, nothing), 101)(math.exp(0.35))[0],
+    ),
+    "a tilt, then a choice": (
+        [TiltedAnswer(0.2, 0.3), Choice(0.6)], 0.35,
+        before_tilt(0.2, 0.3, before_choice(0.6, nothing))(math.exp(0.35))[0],
+    ),
 }  # fmt: skip
 
 
 def problems(module):
     """What is wrong with a version of the module."""
     found = []
-    kinds = {Choice: module.Choice, GaussianAnswer: module.GaussianAnswer, PureAnswer: module.PureAnswer}
+    kinds = {each: getattr(module, each.__name__) for each in (Choice, GaussianAnswer, PureAnswer, TiltedAnswer)}
     for name, (steps, epsilon, truth) in CASES.items():
         own = [kinds[type(step)](*vars(step).values()) for step in steps]
-        for cells, above in ((3, 2.0), (4.5, 2.0), (16, 0.05), (128.5, 2e-3)):
+        for cells, above in ((3, 2.0), (4.5, 2.0), (16, 0.05), (128.5, 4e-3)):
             delta = module.composed_delta(own, epsilon, cells)
             if not truth * (1 - 1e-6) <= delta <= truth * (1 + above):
                 found.append(f"{name} with {cells} cells: {delta} for {truth}")
@@ -146,11 +176,11 @@ MUTANTS = {
     ),
     "no look inside cells": ("(lower.values, upper.values, *within)", "(lower.values, upper.values)"),
     "chords in the wrong order": ("ahead_at[below, some][::-1])", "ahead_at[below, some])"),
-    "a gain of the wrong sign": ("bound + math.tanh", "bound - math.tanh"),
+    "a gain of the wrong sign": ("+ math.tanh(width / 2) * gain", "- math.tanh(width / 2) * gain"),
     "read one node too far": ("ahead = _read(here, reach,", "ahead = _read(here, reach + 1,"),
     "read linearly in x": ("math.expm1(part) / math.expm1(self.h)", "part / self.h"),
     "half of the range": ("inside = np.square(-np.expm1((np.clip", "inside = 0.5 * np.square(-np.expm1((np.clip"),
-    "zero to the left": ("left = 1 - (1 - values[0]) *", "left = values[0] *"),
+    "zero to the left": ("left = values[0] + (1 - values[0]) *", "left = values[0] + 0 *"),
     "kinks to the right only": ("np.maximum(down - up, 0.0)", "np.maximum(down, 0.0)"),
     "kinks without the first": ("[[values[0] - 1.0], steps", "[[0.0], steps"),
     "no excess to the left": ("left = _until(answer, self.smallest, -self.h, len(values))", "left = 0"),
@@ -158,7 +188,13 @@ MUTANTS = {
     "the mirror image unweighted": ("np.exp(np.minimum(y, 0.0)) * _gaussian", "1.0 * _gaussian"),
     "the last asked outermost": ("for step in reversed(merged[:-1]):", "for step in merged[:-1]:"),
     "Gaussians that add up": ("math.hypot(step.mu, last.mu)", "max(step.mu, last.mu)"),
-    "randomised response at half": ("/ (1 + math.exp(-self.epsilon))", "/ (2 + math.exp(-self.epsilon))"),
+    "randomised response at half": ("/ (1 + math.exp(-most))", "/ (2 + math.exp(-most))"),
+    "one correlation of all": ("w = np.linspace(0.5, 1.0, 513)", "w = np.linspace(0.98, 1.0, 513)"),
+    "a tilt without its drift": ("(self.jacobian + self.mu**2 / 2) * (1 + 8", "self.jacobian * (1 + 8"),
+    "a tilt without its Jacobian": ("least = (self.jacobian + self.mu**2 / 2)", "least = (self.mu**2 / 2)"),
+    "one side of the tilt": ("return 2 * _tails_apart(s, s + mu)", "return 1.0 * _tails_apart(s, s + mu)"),
+    "cells of the tilt the wrong way": ("kept[i] * at_place[-1]", "kept[i] * at_place[0]"),
+    "a tilt without its left": ("np.where(y < 0, left, sure)", "np.where(y < 0, 0.0, sure)"),
     "a share for the other end": ("share = 1 / (1 + math.exp(width))", "share = 0.0"),
 }
 

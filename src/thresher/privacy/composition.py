@@ -11,9 +11,11 @@ be asked, with g = e^x. Nothing to ask: phi = (1 - g)+. What is asked before act
 The first asked is the outermost; delta(epsilon) is the value at g = e^epsilon. Proof and limits: docs/guarantees.md.
 
 phi is kept as upper bounds at the nodes x_j = epsilon + j h and read linearly in g between them, towards (0, 1) on the
-left, and as a constant on the right: phi is convex and does not increase, so that this is nowhere too low. Both
-operators are monotone and positively homogeneous: a relative error stays what it is in all later steps, and each step
-adds one that ``ROUND_OFF`` bounds.
+left, and as a constant on the right: phi is convex and does not increase, so that this is nowhere too low.
+
+Round-off goes upwards, too: every step adds a bound on its own, so that what is computed stays an upper bound of phi.
+Sums, products, quotients and roots are taken to be within 2^-53, exp, expm1 and tanh within 2^-50, erfcx and ndtr
+within ``SPECIAL`` of the truth (tests compare all of them with mpmath); the rest is proved in docs/guarantees.md.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -29,22 +32,17 @@ from scipy.special import erfcx, ndtr
 
 from thresher.privacy.arrays import Floats
 
-__all__ = ["Choice", "GaussianAnswer", "PureAnswer", "Step", "composed_delta"]
+__all__ = ["Choice", "GaussianAnswer", "PureAnswer", "Step", "TiltedAnswer", "composed_delta"]
 
 CELLS = 32.5
 """Nodes in the range of a typical choice. Halves are tighter: the kinks of a chord then lie between nodes."""
 
-ROUND_OFF = 1e-11
-"""Of one step, relative. A step adds and multiplies numbers that are not negative, at most some thousand to a sum, with
-an error of 2^-53 each; where it subtracts, the loss is added to the result (kinks, intercepts of chords, Gaussian
-tails). Functions of the C library and of SciPy are taken to be within SPECIAL of the truth, which tests check against
-mpmath."""
-
 MOST_NODES = 4000
 """A range that takes more is read at wider steps."""
 
+LEAST = 1e-9  # what reveals less is taken for this
 SPECIAL = 1e-13
-SMALLEST = 1e-300
+SMALLEST = 1e-300  # more than all that underflows
 _UNIT = 2.0**-52
 _TOGETHER = 192  # nodes of which chords are taken at once: they stay in the processor's own memory
 
@@ -99,8 +97,48 @@ class PureAnswer:
         return self.epsilon**2 / 2
 
     def excess(self, y: Floats) -> Floats:
-        beyond = np.exp(np.minimum(y, 0.0)) * -np.expm1(np.minimum(np.abs(y) - self.epsilon, 0.0))
-        return beyond / (1 + math.exp(-self.epsilon)) * (1 + SPECIAL)
+        most = self.epsilon * (1 + 4 * _UNIT)
+        beyond = np.exp(np.minimum(y, 0.0)) * -np.expm1(np.minimum(np.abs(y) - most, 0.0))
+        return beyond / (1 + math.exp(-most)) * (1 + SPECIAL)
+
+
+@dataclass(frozen=True)
+class TiltedAnswer:
+    """What is found with a Gaussian tilt in the objective: its loss is at most ``jacobian`` + mu^2/2 + mu S in law.
+
+    S = (|Z1| + |Z2|)/2, Z1 and Z2 standard normal, of a correlation that nobody knows. ``_tail_of_means`` is not below
+    P(S > s) for any correlation, so it is the tail of an S that S does not exceed in law, and phi(g e^-loss) grows with
+    the loss.
+    """
+
+    jacobian: float
+    mu: float
+
+    @property
+    def rho(self) -> float:
+        return (self.jacobian + self.mu) ** 2 / 2
+
+    def excess(self, y: Floats) -> Floats:
+        """k(y) = E (1 - e^(y - loss))+ is the integral of e^(y - l) P(loss > l) over l from y."""
+        least = (self.jacobian + self.mu**2 / 2) * (1 + 8 * _UNIT)
+        values = self._beyond(np.maximum(y - least, 0.0) / self.mu * (1 - 4 * _UNIT))
+        sure = -np.expm1(np.minimum(np.maximum(y, 0.0) - least, 0.0)) + np.exp(np.minimum(y - least, 0.0)) * values
+        left: Floats = np.exp(np.minimum(y, 0.0)) * (-np.expm1(-least) + math.exp(-least) * self._beyond(np.zeros(1)))
+        return np.where(y < 0, left, sure) * (1 + 2 * SPECIAL)
+
+    def _beyond(self, s: Floats) -> Floats:
+        """The integral of mu e^(-mu (t - s)) P(S > t) over t from s."""
+        places, tails = _tail_of_means()
+        whole = _normal_beyond(np.maximum(s, places[-1]), self.mu)
+        at_place = _normal_beyond(places[-1:], self.mu)
+        kept = np.exp(-self.mu * np.diff(places))
+        for i in range(len(tails) - 1, -1, -1):
+            at_place = np.append(at_place, (1 - kept[i]) * tails[i] + kept[i] * at_place[-1])
+        at_place = at_place[::-1]
+        i = np.minimum(np.searchsorted(places, s, side="right") - 1, len(tails) - 1)
+        rest = np.maximum(places[i + 1] - s, 0.0)
+        inside = -np.expm1(-self.mu * rest) * tails[i] + np.exp(-self.mu * rest) * at_place[i + 1]
+        return np.where(s < places[-1], inside, whole) * (1 + SPECIAL)
 
 
 Step = Choice | Answer
@@ -120,18 +158,23 @@ def composed_delta(steps: Sequence[Step], epsilon: float, cells: float = CELLS) 
     values = grid.innermost(merged[-1])
     for step in reversed(merged[:-1]):
         values = grid.before(step, values)
-    return min(1.0, float(values[grid.at]) * (1 + ROUND_OFF) ** len(merged))
+    return min(1.0, float(values[grid.at]))
 
 
 def _merged(steps: Sequence[Step]) -> list[Step]:
-    """Gaussian answers next to each other are one; what reveals nothing is none."""
+    """Gaussian answers next to each other are one; what reveals nothing is none. All are a little more than they were,
+    for what it took to compute them."""
     merged: list[Step] = []
     for step in steps:
-        if step.rho == 0:
-            continue
         last = merged[-1] if merged else None
+        if step in (Choice(0.0), GaussianAnswer(0.0)):
+            continue
         if isinstance(step, GaussianAnswer) and isinstance(last, GaussianAnswer):
-            merged[-1] = GaussianAnswer(math.hypot(step.mu, last.mu) * (1 + 4 * _UNIT))
+            merged[-1] = GaussianAnswer(max(math.hypot(step.mu, last.mu), LEAST) * (1 + 4 * _UNIT))
+        elif isinstance(step, Choice):
+            merged.append(Choice(max(step.eta, LEAST) * (1 + 4 * _UNIT)))
+        elif isinstance(step, GaussianAnswer):
+            merged.append(GaussianAnswer(max(step.mu, LEAST) * (1 + 4 * _UNIT)))
         else:
             merged.append(step)
     return merged
@@ -163,15 +206,17 @@ class _Grid:
         return cls(h, nodes, below, math.exp(-beyond / (4 * rho) - 25))
 
     def innermost(self, step: Step) -> Floats:
-        """The value before the last step, in closed form."""
+        """The value before the last step, in closed form, a little to the left of nodes that are not known better."""
+        x = self.nodes - 4 * _UNIT * max(-self.nodes[0], self.nodes[-1])
         if isinstance(step, Choice):
-            return _last_choice(step.eta, self.nodes)
-        return -np.expm1(np.minimum(self.nodes, 0.0)) + step.excess(self.nodes)
+            return _falling(_last_choice(step.eta, x) * (1 + SPECIAL))
+        return _falling((-np.expm1(np.minimum(x, 0.0)) + step.excess(x)) * (1 + SPECIAL))
 
     def before(self, step: Step, values: Floats) -> Floats:
         """The value before ``step``, from that after it."""
-        after = self._before_choice(step.eta, values) if isinstance(step, Choice) else self._before(step, values)
-        return np.minimum(after, 1.0)
+        return _falling(
+            self._before_choice(step.eta, values) if isinstance(step, Choice) else self._before(step, values)
+        )
 
     def _before(self, answer: Answer, values: Floats) -> Floats:
         """c + sum of kappa_j k(x - x_j): the values, and what the kinks have in excess of (1 - g/v)+."""
@@ -179,18 +224,18 @@ class _Grid:
         right = _until(answer, self.smallest, self.h, len(values))
         left = _until(answer, self.smallest, -self.h, len(values))
         lags = self.h * np.arange(-left, right + 1, dtype=np.float64)
-        excess = answer.excess(lags)
+        excess = answer.excess(lags * (1 - 4 * _UNIT))  # it falls on both sides: no less than at the lags themselves
         spread = np.convolve(kinks, excess)[left : left + len(values)]
-        beyond = kinks.sum() * max(excess[0], excess[-1])  # excess falls on both sides: no lag left out has more
-        return values + spread + beyond  # type: ignore[no-any-return]
+        left_out = (excess[0] if left < len(values) else 0.0), (excess[-1] if right < len(values) else 0.0)
+        beyond = kinks.sum() * max(left_out)  # nor has a lag that is left out more
+        return (values + (spread + beyond) * (1 + 20 * SPECIAL)) * (1 + 4 * _UNIT) + SMALLEST  # type: ignore[no-any-return]
 
     def _kinks(self, values: Floats) -> Floats:
-        """kappa_j, the change of slope at g_j times g_j. Where rounding made the values not convex it is taken for 0,
-        which can only make the function larger."""
+        """kappa_j, the change of slope at g_j times g_j; 0 instead of less, where bounds are not convex, is more."""
         steps = np.diff(values, append=values[-1])
         down = steps / math.expm1(self.h)
         up = np.concatenate([[values[0] - 1.0], steps[:-1] / -math.expm1(-self.h)])
-        kinks: Floats = np.maximum(down - up, 0.0) + 4 * _UNIT * (np.abs(down) + np.abs(up))
+        kinks: Floats = np.maximum(down - up, 0.0) + 16 * _UNIT * (np.abs(down) + np.abs(up))
         return kinks
 
     def _before_choice(self, eta: float, values: Floats) -> Floats:
@@ -199,12 +244,13 @@ class _Grid:
         An end passes a node at t = k h, the other at t = eta - k h. Between two such places both stay within a cell,
         and what is read is a + d u + s/u: its largest value is at an end unless d, s < 0, and then at most
         (u1 L1 + u2 L2)/(u1 + u2) + tanh(log(u2/u1)/2) (D1 - D2)+ with D the intercepts of the chords at g = 0.
+
+        Weights and places are off by some 2^-52 (1 + eta + eta/h): so much of the largest value read is added.
         """
-        eta *= 1 + 8 * _UNIT
         reach = math.floor(eta / self.h)
         part = eta - reach * self.h
         margin = reach + 2
-        left = 1 - (1 - values[0]) * np.exp(self.h * np.arange(-margin, 0))
+        left = values[0] + (1 - values[0]) * -np.expm1(self.h * np.arange(-margin, 0))
         here = np.concatenate([left, values, np.full(margin, values[-1])])
         ahead = _read(here, reach, math.expm1(part) / math.expm1(self.h))
         behind = _read(here, -reach - 1, math.expm1(self.h - part) / math.expm1(self.h))
@@ -221,7 +267,8 @@ class _Grid:
             best[some] = np.max(
                 [each.max(axis=0, initial=0.0) for each in (lower.values, upper.values, *within)], axis=0
             )
-        return best
+        largest = here[margin - reach - 1 : margin - reach - 1 + n]
+        return best + 32 * _UNIT * (2 + eta + eta / self.h) * largest + SMALLEST  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -243,15 +290,21 @@ class _Chords:
     def inside(self, before: _Chords, width: float) -> Floats:
         """The bound between these and those ``before``, whose t is smaller by ``width`` and whose u is larger."""
         share = 1 / (1 + math.exp(width))
-        gain = self.intercepts * (1 + 16 * _UNIT) - before.intercepts * (1 - 16 * _UNIT)
-        bound: Floats = share * self.values + (1 - share) * before.values
-        return bound + math.tanh(width / 2) * np.maximum(gain, 0.0)
+        gain = np.maximum(self.intercepts - before.intercepts, 0.0)
+        bound: Floats = share * self.values + (1 - share) * before.values + math.tanh(width / 2) * gain
+        return bound
 
 
 def _read(values: Floats, shift: int, weight: float) -> Floats:
     """The values ``shift`` nodes on and ``weight`` of the way to the next, where there are such nodes."""
     at = np.clip(np.arange(len(values)) + shift, 0, len(values) - 2)
     return (1 - weight) * values[at] + weight * values[at + 1]
+
+
+def _falling(values: Floats) -> Floats:
+    """Bounds that hold to the left of where they were found are none the worse to the right; nothing is above 1."""
+    falling: Floats = np.maximum.accumulate(np.minimum(values, 1.0)[::-1])[::-1]
+    return falling
 
 
 def _until(answer: Answer, smallest: float, h: float, most: int) -> int:
@@ -273,10 +326,36 @@ def _last_choice(eta: float, x: Floats) -> Floats:
 
 
 def _gaussian_tail(y: Floats, mu: float) -> Floats:
-    """H_{e^y} of N(mu,1) against N(0,1) for y >= 0, not less than it: by tail-to-density ratios, which lose nothing."""
-    a, b = y / mu - mu / 2, y / mu + mu / 2
+    """H_{e^y} of N(mu,1) against N(0,1) for y >= 0, not less than it."""
+    return _tails_apart(y / mu - mu / 2, y / mu + mu / 2)
+
+
+def _normal_beyond(s: Floats, mu: float) -> Floats:
+    """The integral of mu e^(-mu (t - s)) P(|Z| > t) over t from s, not less than it."""
+    return 2 * _tails_apart(s, s + mu)
+
+
+def _tails_apart(a: Floats, b: Floats) -> Floats:
+    """P(Z > a) - e^((b^2 - a^2)/2) P(Z > b) for a < b, by tail-to-density ratios, which lose nothing."""
     density = np.exp(-np.square(a) / 2) / 2
     far = erfcx(b / math.sqrt(2)) * (1 - SPECIAL)
     near = np.where(a > 0, density * erfcx(np.maximum(a, 0.0) / math.sqrt(2)), ndtr(-a)) * (1 + SPECIAL)
-    tail: Floats = np.maximum(near - density * far, 0.0) * (1 + SPECIAL) + SMALLEST  # of what underflows
+    tail: Floats = np.maximum(near - density * far, 0.0) * (1 + 20 * SPECIAL) + SMALLEST
     return tail
+
+
+@lru_cache(maxsize=1)
+def _tail_of_means() -> tuple[Floats, Floats]:
+    """Places s_0 = 0 .. s_m = sqrt(3), and for each cell between them a number that P((|Z1| + |Z2|)/2 > s) does not
+    exceed, whatever the correlation; beyond, P(|Z| > s) is one (docs/guarantees.md).
+
+    (|Z1| + |Z2|)/2 = max(sqrt(w) |X|, sqrt(1-w) |Y|), X and Y independent and w from 0 to 1; by symmetry from 1/2.
+    P(sqrt(w) |X| > s) grows with w, so a cell of w is bounded by its ends; and both fall with s.
+    """
+    places = np.linspace(0.0, math.sqrt(3) * (1 + 4 * _UNIT), 513)
+    w = np.linspace(0.5, 1.0, 513)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        s = places[:-1, None]
+        more = np.minimum(2 * ndtr(-s / np.sqrt(w[1:])) * (1 + SPECIAL), 1.0)
+        less = np.minimum(2 * ndtr(-s / np.sqrt(1 - w[:-1])) * (1 + SPECIAL), 1.0)
+    return places, np.max(more + less * (1 - more), axis=1) * (1 + SPECIAL)

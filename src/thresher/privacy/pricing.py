@@ -61,17 +61,20 @@ def is_order_of(releases: Sequence[Release], order: object) -> bool:
 
 
 def epsilon_in_order(releases: Sequence[Release], order: Order | None, budget: Budget) -> tuple[float, str]:
-    """The smallest epsilon that is proved at the budget's delta, and by which proof.
+    """What is proved at the budget's delta, and by which proof: by the currencies that add up where they keep the budget,
+    else by the exact composition.
 
     Where the exact price is the budget's epsilon but for less than anybody could tell, it is that epsilon.
     """
     cost = sum((release.cost() for release in releases), Cost())
     loose, method = cost.epsilon(budget.delta)
-    steps = _steps(tuple(releases), order) if _may_gain(cost, budget.delta, loose) else None
+    if loose <= budget.epsilon or not _may_gain(cost, budget.delta, loose):
+        return loose, method
+    steps = _steps(tuple(releases), order)
     if steps is None:
         return loose, method
     inside = budget.delta - cost.lost
-    if budget.epsilon < loose and 1 - ALIKE <= _priced(steps, budget.epsilon) / inside <= 1:
+    if 1 - ALIKE <= _priced(steps, budget.epsilon) / inside <= 1:
         return budget.epsilon, EXACT
     exact = _smallest_epsilon(steps, inside, loose)
     return (exact, EXACT) if exact < loose else (loose, method)

@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from thresher.privacy import questions
 from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.budget import Budget, is_whole
-from thresher.privacy.composition import Choice, GaussianAnswer, PureAnswer, Step
+from thresher.privacy.composition import Choice, GaussianAnswer, PureAnswer, Step, TiltedAnswer
 from thresher.privacy.conversions import choice_epsilon, gaussian_mu
 from thresher.privacy.questions import Question
 from thresher.privacy.releases.base import GaussianRelease, Release, check_multiplier
@@ -190,6 +190,18 @@ class PerturbedMinimiser(Release):
         rdp += (math.log(2) + log_ndtr(beyond * mu)) / beyond
         rdp += ORDERS / (2 * self.sd_per_tolerance**2)
         return Cost.renyi(self.times * rdp)
+
+    @property
+    def steps(self) -> tuple[Step, ...] | None:
+        """The tilt, whose loss is log(1 + k) + mu^2/2 + mu (|Z_1| + |Z_2|)/2 at most, and what hides the search."""
+        if self.sd_per_sensitivity == 0 or self.sd_per_tolerance == 0:
+            return None
+        tilt = TiltedAnswer(math.log1p(self.curvature_ratio), 1 / self.sd_per_sensitivity)
+        return tilt, GaussianAnswer(1 / self.sd_per_tolerance)
+
+    def with_noise(self, factor: float) -> Self:
+        tilt, tolerance = factor * self.sd_per_sensitivity, factor * self.sd_per_tolerance
+        return replace(self, sd_per_sensitivity=tilt, sd_per_tolerance=tolerance)
 
 
 @dataclass(frozen=True)
