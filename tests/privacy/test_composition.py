@@ -193,7 +193,7 @@ MUTANTS = {
     "a tilt without its drift": ("(self.jacobian + self.mu**2 / 2) * (1 + 8", "self.jacobian * (1 + 8"),
     "a tilt without its Jacobian": ("least = (self.jacobian + self.mu**2 / 2)", "least = (self.mu**2 / 2)"),
     "one side of the tilt": ("return 2 * _tails_apart(s, s + mu)", "return 1.0 * _tails_apart(s, s + mu)"),
-    "cells of the tilt the wrong way": ("kept[i] * at_place[-1]", "kept[i] * at_place[0]"),
+    "cells of the tilt the wrong way": ("keep * at_places[-1]", "keep * at_places[0]"),
     "a tilt without its left": ("np.where(y < 0, left, sure)", "np.where(y < 0, 0.0, sure)"),
     "a share for the other end": ("share = 1 / (1 + math.exp(width))", "share = 0.0"),
 }

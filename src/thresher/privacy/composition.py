@@ -130,11 +130,11 @@ class TiltedAnswer:
         """The integral of mu e^(-mu (t - s)) P(S > t) over t from s."""
         places, tails = _tail_of_means()
         whole = _normal_beyond(np.maximum(s, places[-1]), self.mu)
-        at_place = _normal_beyond(places[-1:], self.mu)
         kept = np.exp(-self.mu * np.diff(places))
-        for i in range(len(tails) - 1, -1, -1):
-            at_place = np.append(at_place, (1 - kept[i]) * tails[i] + kept[i] * at_place[-1])
-        at_place = at_place[::-1]
+        at_places = [float(_normal_beyond(places[-1:], self.mu)[0])]
+        for keep, tail in zip(kept[::-1], tails[::-1], strict=True):
+            at_places.append((1 - keep) * tail + keep * at_places[-1])
+        at_place = np.array(at_places[::-1])
         i = np.minimum(np.searchsorted(places, s, side="right") - 1, len(tails) - 1)
         rest = np.maximum(places[i + 1] - s, 0.0)
         inside = -np.expm1(-self.mu * rest) * tails[i] + np.exp(-self.mu * rest) * at_place[i + 1]
@@ -268,7 +268,7 @@ class _Grid:
                 [each.max(axis=0, initial=0.0) for each in (lower.values, upper.values, *within)], axis=0
             )
         largest = here[margin - reach - 1 : margin - reach - 1 + n]
-        return best + 32 * _UNIT * (2 + eta + eta / self.h) * largest + SMALLEST  # type: ignore[no-any-return]
+        return best + 32 * _UNIT * (2 + eta + eta / self.h) * largest + SMALLEST
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ def is_order_of(releases: Sequence[Release], order: object) -> bool:
 
 
 def epsilon_in_order(releases: Sequence[Release], order: Order | None, budget: Budget) -> tuple[float, str]:
-    """What is proved at the budget's delta, and by which proof: by the currencies that add up where they keep the budget,
-    else by the exact composition.
+    """What is proved at the budget's delta, and by which proof: by the currencies that add up where these keep the
+    budget, else by the exact composition.
 
     Where the exact price is the budget's epsilon but for less than anybody could tell, it is that epsilon.
     """
