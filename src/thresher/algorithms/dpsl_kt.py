@@ -17,6 +17,7 @@ from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.budget import Budget, is_whole
 from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.plan import Calibration, Plan
+from thresher.privacy.pricing import positions
 from thresher.privacy.releases import GaussianLabels, GumbelSelection, PrintedLabels
 from thresher.privacy.sensitivity import gradient_sensitivity
 from thresher.vaults import CentralVault
@@ -154,9 +155,10 @@ class DPSLKT:
         clip = float(self.clip or residual / 2 * problem.norm_in_units(columns))
         noise = releases[-1].multiplier * gradient_sensitivity(clip, problem.n, budget.adjacency)
         ridge = float(self.ridge or default_ridge(problem, columns, noise))
-        settings = {"teacher": self.teacher, "clip": clip, "ridge": ridge, "auxiliary_rows": rows}
+        settings: dict[str, object] = {"teacher": self.teacher, "clip": clip, "ridge": ridge, "auxiliary_rows": rows}
         if self.teacher == "support":
             settings["selection_clip"] = float(self.selection_clip or residual)
+            settings["order"] = positions(releases, releases)
         else:
             settings["l1"] = float(self.l1)
         return Plan(self.name, problem, budget, releases, settings)

@@ -33,12 +33,14 @@ class OneVsRest:
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         part = self._part(problem, budget)
         share = part.budget.epsilon if part.budget.private else str(part.budget.epsilon)  # JSON knows no infinity
-        settings = {
+        settings: dict[str, object] = {
             **part.settings,
             "classes": problem.outputs,
             "class_epsilon": share,
             "class_delta": part.budget.delta,
         }
+        if part.order is not None:
+            settings["order"] = part.order * problem.outputs
         note = f"one class against the rest, {problem.outputs} times, each with epsilon={part.budget.epsilon:.4g}"
         return Plan(
             part.algorithm, problem, budget, part.releases * problem.outputs, settings, part.calibration,
@@ -50,7 +52,10 @@ class OneVsRest:
         share = replace(
             vault.plan.budget, epsilon=float(settings["class_epsilon"]), delta=float(settings["class_delta"])
         )
-        part = self.each.plan(problem.of_one_output(), share)
+        planned = self.each.plan(problem.of_one_output(), share)
+        # the noise is that of the whole plan, whose budget all classes share
+        releases = vault.plan.releases[: len(planned.releases)]
+        part = replace(planned, releases=releases, budget=vault.plan.budget)
         parts, published = [], []
         for k in range(problem.outputs):
             parts.append(self.each.run(vault.one_against_rest(k, part)))

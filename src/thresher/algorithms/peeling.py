@@ -13,6 +13,7 @@ from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.plan import Plan
+from thresher.privacy.pricing import positions
 from thresher.privacy.releases import GaussianRestrictedGradient, GumbelSelection
 from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem
@@ -77,6 +78,7 @@ class Peeling:
             "step": float(self.step or STEP / problem.curvature),
             "clip": float(self.clip or residual_clip(problem)),
             "share": self.share,
+            "order": positions((picks, values), [picks, values] * rounds),
         }
         return Plan(self.name, problem, budget, (picks, values), settings)
 

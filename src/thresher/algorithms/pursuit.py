@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,6 +25,7 @@ from thresher.privacy.budget import Budget, is_whole
 from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.facts import INTERCEPT_ENTRY
 from thresher.privacy.plan import Plan
+from thresher.privacy.pricing import positions
 from thresher.privacy.releases import (
     GaussianGram,
     GaussianMoments,
@@ -173,7 +175,8 @@ class Pursuit:
             releases += [GaussianMoments.for_rho(MOMENTS * part) for part in early]
         values = 1 - PICKS - (GRAM if gram else MOMENTS)
         releases += [GaussianRestrictedGradient.for_rho(values * part) for part in late]
-        settings = {"stages": stages, "refinements": refinements, "clip": "private quantiles"}
+        order = positions(releases, _asked(releases, rounds, start > 0))
+        settings = {"stages": stages, "refinements": refinements, "clip": "private quantiles", "order": order}
         return Plan(self.name, problem, budget, tuple(releases), settings)
 
     def run(self, vault: CentralVault) -> Floats:
@@ -186,6 +189,22 @@ class Pursuit:
             path.move(stage)
         vault.published["uncertainty"] = path.uncertainty()
         return path.theta
+
+
+def _asked(releases: Sequence[Release], rounds: int, odds: bool) -> list[Release]:
+    """What is asked, in this order: an intercept's start, then stage by stage."""
+    (quantile,) = (release for release in releases if isinstance(release, GumbelQuantile))
+    picks, moments, grams, values = (
+        [release for release in releases if isinstance(release, kind)]
+        for kind in (GumbelSelection, GaussianMoments, GaussianGram, GaussianRestrictedGradient)
+    )
+    asked: list[Release] = [values.pop(0)] if odds else []
+    asked += [quantile] * (quantile.times - (3 if grams else 2) * rounds)
+    for stage in range(rounds):
+        asked += [quantile, *picks[stage : stage + 1], *moments[stage : stage + 1]]
+        asked += [quantile, grams[stage]] if grams else []
+        asked += [quantile, values[stage]]
+    return asked
 
 
 class _Path:

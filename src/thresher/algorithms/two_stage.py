@@ -14,6 +14,7 @@ from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget, is_whole
 from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.plan import Plan
+from thresher.privacy.pricing import positions
 from thresher.privacy.releases import GumbelSelection, GumbelVotes
 from thresher.vaults import CentralVault
 from thresher.vaults.problem import LinearProblem
@@ -90,6 +91,7 @@ class TwoStage:
             "share": self.share,
             "clip": float(self.clip or residual_clip(problem)),
             "ridge": ridge,
+            "order": positions((picks, values), (picks, values)),
         }
         if self.stage_one == "votes":
             settings["blocks"] = int(self.blocks or math.isqrt(problem.n))

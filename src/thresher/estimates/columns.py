@@ -18,6 +18,7 @@ from thresher.data.schema.draft import FEWEST, TAIL
 from thresher.data.typing import Column, Values
 from thresher.ledger import Ledger
 from thresher.models.estimator import PrivateEstimator
+from thresher.models.fit import Design
 from thresher.models.scaler import TAILS, ColumnRanges
 from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import Bounds
@@ -192,6 +193,9 @@ class ColumnBounds(PrivateEstimator):
 
     def _algorithm(self, outputs: int) -> WidestRanges:
         return WidestRanges()
+
+    def _planned(self, design: Design) -> Plan:
+        return design.plan()  # one of three fits, which share a budget in zCDP
 
     def _keep(self, theta: Floats, plan: Plan) -> None:
         self.median_, self.low_, self.high_ = theta * table_facts(plan).entry_bounds

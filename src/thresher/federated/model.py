@@ -56,7 +56,7 @@ class FederatedModel(LinearModel):
             raise ValueError(
                 f"aggregation={self.aggregation!r} must be one of {', '.join(map(repr, get_args(Backend)))}"
             )
-        plan = super()._planned(design)
+        plan = design.plan()
         if protocol_behind(self).joint:
             return with_joint_noise(plan, self.aggregation)
         return replace(plan, trust="parties" if protocol_behind(self).noise == "separate" else "reference")

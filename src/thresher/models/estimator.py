@@ -110,7 +110,10 @@ class PrivateEstimator(BaseEstimator):
         return Design(problem, self._algorithm(outputs), budget)
 
     def _planned(self, design: Design) -> Plan:
-        return design.plan()
+        """The plan of a fit by itself. A ledger counts in currencies that add up over fits: there noise is calibrated
+        in them, so that what a fit is said to cost is what it takes from the grant."""
+        plan = design.plan()
+        return plan if self.ledger is not None else plan.with_least_noise()
 
     def _owners(self, groups: Column, rows: int) -> Indices | None:
         """Whose each row is, where ``groups`` makes the person the unit of privacy."""

@@ -24,6 +24,7 @@ from thresher.privacy.budget import Budget
 from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.facts import PublicFacts
 from thresher.privacy.plan import Plan, table_facts
+from thresher.privacy.pricing import positions
 from thresher.privacy.releases import GumbelQuantile
 from thresher.privacy.warnings import WideRanges
 from thresher.vaults import CentralVault
@@ -73,8 +74,10 @@ class ColumnRanges:
         rank_error = ends.multiplier * (math.log(OFFSETS.size) + math.log(20))
         tail = min(max(rank_error / problem.n, TAILS[0]), TAILS[1])
         quantiles = list(self.quantiles or (tail, 1 - tail))
-        settings = {"quantiles": quantiles, "centre": self.centre, "rank_error": rank_error}
-        return Plan(self.name, problem, budget, (*medians, ends), settings)
+        releases = (*medians, ends)
+        order = positions(releases, [*medians, ends, ends] * problem.d)
+        settings = {"quantiles": quantiles, "centre": self.centre, "rank_error": rank_error, "order": order}
+        return Plan(self.name, problem, budget, releases, settings)
 
     def run(self, vault: CentralVault) -> Floats:
         """Rows: the middle, the lower and the upper end of each column, in units of its bound."""
@@ -166,7 +169,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, CentralOptions, Priv
         self._refuse_to_densify(X)
         owners = self._owners(groups, X.shape[0])
         n, counted = (X.shape[0], "rows") if owners is None else (int(owners.max(initial=-1)) + 1, "people")
-        plan = design_of(self, n if self.n_public is None else self.n_public, X.shape[1]).plan()
+        plan = self._planned(design_of(self, n if self.n_public is None else self.n_public, X.shape[1]))
         low, high = plan.settings["quantiles"]
         tail = min(low, 1 - high) * plan.problem.n
         if plan.settings["rank_error"] > tail * (1 + 1e-9):  # the default tail is this very number, give or take an ulp

@@ -21,11 +21,19 @@ from thresher.privacy.accounting import Cost
 from thresher.privacy.facts import PEOPLE_NOTE, Settings
 from thresher.privacy.grades import PRINTED_NOTE, Grade, grade_of
 from thresher.privacy.plan import Answer, Plan
+from thresher.privacy.pricing import epsilon_of_sum
 from thresher.privacy.releases import RandomTrials, Release, release_from_dict
 from thresher.privacy.strict_json import Record, parse_json, read_record
 from thresher.privacy.trust import Unit, trust_words, trust_words_of_first_format
 from thresher.privacy.verification.statements import FORMATS, trust_of
-from thresher.privacy.verification.verify import Verification, second_opinion_of, statement_of_sum, verify_certificate
+from thresher.privacy.verification.verify import (
+    Verification,
+    parts_of,
+    price_of,
+    second_opinion_of,
+    statement_of_sum,
+    verify_certificate,
+)
 
 __all__ = ["Certificate", "Grade", "Verification", "certify", "combine"]
 
@@ -186,7 +194,7 @@ def certify(
     Of a search, ``chosen`` is the plan of the trial that is told of, and the answers are that trial's.
     """
     budget, problem = plan.budget, plan.problem
-    cost, method = plan.cost.epsilon(budget.delta)
+    cost, method = plan.price
     sound = cost <= budget.epsilon and budget.private
     notes, printed = plan.notes, plan.calibration == "printed"
     if problem.unit == "person":
@@ -292,8 +300,12 @@ def combine(*fits: Any) -> Certificate:
         releases += [{**entry, "part": entry.get("part", 0) + len(members)} for entry in part.releases]
         members += part.settings.get("parts") or [_member(part)]
     total = statement_of_sum(members)
-    counted = [release_from_dict(entry["release"]) for entry in releases if "within" not in entry]
-    cost, method = sum((release.cost() for release in counted), Cost()).epsilon(total["delta"])
+    prices, together = list[float](), Cost()
+    for each in (fit for part in parts for fit in parts_of(part)):
+        paid = tuple(release_from_dict(entry["release"]) for entry in each.releases if "within" not in entry)
+        prices.append(price_of(each, paid)[0])
+        together = sum((release.cost() for release in paid), together)
+    cost, method = epsilon_of_sum(together, prices, total["delta"])
     told = f"epsilon={cost:.6g} at delta={total['delta']:.6g} by {method}, over {len(members)} fits on the same rows"
     return Certificate(
         **total,

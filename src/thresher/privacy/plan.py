@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Budget, BudgetExceeded
 from thresher.privacy.facts import PublicCounts, PublicFacts, Settings
+from thresher.privacy.pricing import Order, epsilon_in_order, is_order_of, least_noise
 from thresher.privacy.releases import Release, SampledRelease, ZCDPFilter, is_priced_here
 from thresher.privacy.trust import Trust
 
@@ -84,7 +85,12 @@ class Plan:
                     f"plan's {self.budget.adjacency} and {self.problem.n}"
                 )
         self._refuse_what_is_of_rows()
-        if self.calibration == "proved" and self.epsilon > self.budget.epsilon:
+        if self.order is not None and not is_order_of(self.releases, self.order):
+            raise ValueError(
+                f"settings['order']={self.order!r} must name the position of each release as often as it may be asked "
+                "for; take thresher.privacy.pricing.positions"
+            )
+        if self.calibration == "proved" and not self._is_affordable():
             raise BudgetExceeded(
                 f"the planned releases cost epsilon={self.epsilon:.6g} at delta={self.budget.delta:g}, "
                 f"more than the budget's {self.budget.epsilon:g}"
@@ -105,9 +111,31 @@ class Plan:
         return sum((release.cost() for release in self.releases), Cost())
 
     @property
+    def order(self) -> Order | None:
+        """In which order questions are asked, where the price relies on it: positions among the distinct releases."""
+        order: Order | None = self.settings.get("order")
+        return order
+
+    @property
+    def price(self) -> tuple[float, str]:
+        """What the releases cost together at the budget's delta, and by which proof."""
+        return epsilon_in_order(self.releases, self.order, self.budget)
+
+    @property
     def epsilon(self) -> float:
         """What the releases cost together at the budget's delta."""
-        return self.cost.epsilon(self.budget.delta)[0]
+        return self.price[0]
+
+    def _is_affordable(self) -> bool:
+        """By the currencies that add up, which take no time, or in the order asked."""
+        loose = self.cost.epsilon(self.budget.delta)[0]
+        return loose <= self.budget.epsilon or self.epsilon <= self.budget.epsilon
+
+    def with_least_noise(self) -> Plan:
+        """The same with as much less noise as the exact price of its order allows."""
+        if self.calibration != "proved":
+            return self
+        return replace(self, releases=least_noise(self.releases, self.order, self.budget))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a read-only mapping does not pickle
@@ -142,6 +170,9 @@ class Meter:
                 self._rho_left += release.rho
             else:
                 self._left[release] += release.times
+        distinct = tuple(dict.fromkeys(plan.releases))
+        self._order = None if plan.order is None else [distinct[at] for at in plan.order]
+        self._place = 0
         self._answers: list[Answer] = []
         self._charged = 0
         self._lock = threading.Lock()
@@ -157,12 +188,27 @@ class Meter:
             if rho is None:
                 if self._left[release] < 1:
                     raise BudgetExceeded(f"{release!r} is used up; nothing was answered")
+                self._pass_to(release)
                 self._left[release] -= 1
             else:
                 if not rho <= self._rho_left:
                     raise BudgetExceeded(f"the budget is used up but for less than {release!r}; nothing was answered")
                 self._rho_left -= rho * (1 + 1e-12)  # the round-off of many differences must not add up to a gift
             self._charged += 1
+
+    def _pass_to(self, release: Release) -> None:
+        """Where the price relies on an order: go on to this question's next place; what is passed over is forfeited."""
+        if self._order is None:
+            return
+        place = self._place
+        while place < len(self._order) and self._order[place] != release:
+            place += 1
+        if place == len(self._order):
+            raise BudgetExceeded(
+                f"{release!r} is asked after what the plan asks later, and its price holds for the plan's order only; "
+                "nothing was answered"
+            )
+        self._place = place + 1
 
     def _price(self, release: Release) -> float | None:
         """The zCDP of a release that only the filter can pay for; None for one that the plan lists."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Adjacency, Budget, is_whole
+from thresher.privacy.composition import GaussianAnswer, Step
 from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.facts import PublicFacts, Settings
 from thresher.privacy.questions import CertifiedSearch, Clips, Question, question_named
@@ -40,6 +41,15 @@ class Release:
     @property
     def multiplier(self) -> float:
         """Noise scale over sensitivity."""
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> tuple[Step, ...] | None:
+        """What one use is to the exact composition; None if its price is known in other ways only."""
+        return None
+
+    def with_noise(self, factor: float) -> Self:
+        """The same with its noise times ``factor``."""
         raise NotImplementedError
 
     @property
@@ -117,6 +127,13 @@ class GaussianRelease(Release):
             return Cost.unbounded()
         mu = 1 / self.sd_per_sensitivity
         return Cost.gaussian(self.times * mu * mu)
+
+    @property
+    def steps(self) -> tuple[Step, ...] | None:
+        return (GaussianAnswer(1 / self.sd_per_sensitivity),) if self.sd_per_sensitivity > 0 else None
+
+    def with_noise(self, factor: float) -> Self:
+        return replace(self, sd_per_sensitivity=factor * self.sd_per_sensitivity)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from thresher.privacy import questions
 from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.composition import Choice, GaussianAnswer, PureAnswer, Step, TiltedAnswer
 from thresher.privacy.conversions import choice_epsilon, gaussian_mu
 from thresher.privacy.questions import Question
 from thresher.privacy.releases.base import GaussianRelease, Release, check_multiplier
@@ -133,6 +134,13 @@ class L2LaplaceMinimiser(Release):
     def cost(self) -> Cost:
         return Cost.pure_dp(self.epsilon, self.times)
 
+    @property
+    def steps(self) -> tuple[Step, ...] | None:
+        return (PureAnswer(self.epsilon),)
+
+    def with_noise(self, factor: float) -> Self:
+        return replace(self, epsilon=self.epsilon / factor)
+
 
 @dataclass(frozen=True)
 class GaussianLabels(GaussianRelease):
@@ -183,6 +191,18 @@ class PerturbedMinimiser(Release):
         rdp += ORDERS / (2 * self.sd_per_tolerance**2)
         return Cost.renyi(self.times * rdp)
 
+    @property
+    def steps(self) -> tuple[Step, ...] | None:
+        """The tilt, whose loss is log(1 + k) + mu^2/2 + mu (|Z_1| + |Z_2|)/2 at most, and what hides the search."""
+        if self.sd_per_sensitivity == 0 or self.sd_per_tolerance == 0:
+            return None
+        tilt = TiltedAnswer(math.log1p(self.curvature_ratio), 1 / self.sd_per_sensitivity)
+        return tilt, GaussianAnswer(1 / self.sd_per_tolerance)
+
+    def with_noise(self, factor: float) -> Self:
+        tilt, tolerance = factor * self.sd_per_sensitivity, factor * self.sd_per_tolerance
+        return replace(self, sd_per_sensitivity=tilt, sd_per_tolerance=tolerance)
+
 
 @dataclass(frozen=True)
 class _Gumbel(Release):
@@ -223,6 +243,15 @@ class _Gumbel(Release):
         if self.scale_per_sensitivity == 0:
             return Cost.unbounded()
         return Cost.bounded_range(self.range_of_loss, self.uses)
+
+    @property
+    def steps(self) -> tuple[Step, ...] | None:
+        if self.scale_per_sensitivity == 0:
+            return None
+        return (Choice(choice_epsilon(self.scale_per_sensitivity)),) * (self.uses // self.times)
+
+    def with_noise(self, factor: float) -> Self:
+        return replace(self, scale_per_sensitivity=factor * self.scale_per_sensitivity)
 
 
 @dataclass(frozen=True)
@@ -348,6 +377,13 @@ class LaplaceVertex(Release):
             return Cost.unbounded()
         return Cost.pure_dp(choice_epsilon(self.scale_per_sensitivity), self.times)
 
+    @property
+    def steps(self) -> tuple[Step, ...] | None:
+        return (PureAnswer(choice_epsilon(self.scale_per_sensitivity)),) if self.scale_per_sensitivity > 0 else None
+
+    def with_noise(self, factor: float) -> Self:
+        return replace(self, scale_per_sensitivity=factor * self.scale_per_sensitivity)
+
 
 @dataclass(frozen=True)
 class GaussianCategories(Release):
@@ -399,6 +435,13 @@ class GaussianCategories(Release):
             return Cost.unbounded()
         mu = 1 / self.sd_per_sensitivity
         return replace(Cost.gaussian(self.times * mu * mu), lost=self.times * float(ndtr(-self.clearance)))
+
+    @property
+    def steps(self) -> tuple[Step, ...] | None:
+        return (GaussianAnswer(1 / self.sd_per_sensitivity),) if self.sd_per_sensitivity > 0 else None
+
+    def with_noise(self, factor: float) -> Self:
+        return replace(self, sd_per_sensitivity=factor * self.sd_per_sensitivity)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from thresher.privacy.accounting import Cost
+from thresher.privacy.budget import Adjacency, Budget
 from thresher.privacy.grades import REAL_NOISE, Grade, is_exact
+from thresher.privacy.pricing import epsilon_in_order, epsilon_of_sum
 from thresher.privacy.releases import RandomTrials, Release, SampledRelease, ZCDPFilter, release_from_dict
 from thresher.privacy.strict_json import Record
 from thresher.privacy.trust import trust_words_of_first_format
@@ -32,6 +34,7 @@ __all__ = [
     "Verification",
     "missing_parts",
     "parts_of",
+    "price_of",
     "problems_of_sum",
     "second_opinion_of",
     "statement_of_sum",
@@ -102,22 +105,33 @@ def _recomputed(certificate: Certificate) -> Verification:
         problems.append("no release is listed, yet a model was released")
     if "parts" in certificate.settings:
         problems += problems_of_sum(certificate)
-    total, warnings = Cost(), list[str]()
+    total, prices, warnings = Cost(), list[float](), list[str]()
     for at, part in enumerate(parts_of(certificate)):
         listed = [(release_from_dict(entry["release"]), entry) for entry in part.releases]
-        cost = sum((release.cost() for release, entry in listed if entry.get("within") is None), Cost())
+        paid = tuple(release for release, entry in listed if entry.get("within") is None)
+        epsilon, method = price_of(part, paid)
         found = _problems_of_fit(part, listed)
         if part is not certificate and not certificate.is_old:  # the first format's parts stated too little
-            found += _problems_of_price(part, cost.epsilon(part.delta)[0])
+            found += _problems_of_price(part, epsilon)
         if part is certificate or not certificate.is_old:
             found += problems_of_statements(part, [release for release, _ in listed])
         of = f"part {at} ({part.algorithm}): " if part is not certificate else ""
         problems += [of + problem for problem in found]
         warnings += [of + warning for warning in _warnings(part, listed)]
-        total += cost
-    epsilon, method = total.epsilon(certificate.delta)
+        total = sum((release.cost() for release in paid), total)
+        prices.append(epsilon)
+    if "parts" in certificate.settings:
+        epsilon, method = epsilon_of_sum(total, prices, certificate.delta)
     problems += _problems_of_price(certificate, epsilon)
     return Verification(not problems, epsilon, method, tuple(problems), tuple(warnings))
+
+
+def price_of(fit: Certificate, paid: tuple[Release, ...]) -> tuple[float, str]:
+    """What one fit's releases cost at its delta, in the order that its settings state, if they state one."""
+    order = fit.settings.get("order")
+    claimed = math.inf if fit.claimed_epsilon is None else fit.claimed_epsilon
+    budget = Budget(claimed, fit.delta, Adjacency(fit.adjacency))
+    return epsilon_in_order(paid, None if order is None else tuple(order), budget)
 
 
 def _warnings(fit: Certificate, listed: list[Listed]) -> Iterator[str]:

@@ -1,0 +1,361 @@
+"""What choices and answers in a known order cost together: the exact adaptive composition, never from below.
+
+For two neighbours let phi(g) be the most that H_g(P||Q) = sup_S P(S) - g Q(S) can be over everything that is still to
+be asked, with g = e^x. Nothing to ask: phi = (1 - g)+. What is asked before acts on phi as an operator:
+
+* a **choice** of bounded range eta (an exponential mechanism): its likelihood ratio lies in some [a, a e^eta], so that
+  E phi(g r) is at most the largest chord of phi over [u, e^eta u], read at g, over u in [g e^-eta, g];
+* an **answer** with the profile k(y) >= H_{e^y}: with phi = c + sum of kappa_v (1 - g/v)+, at most
+  c + sum of kappa_v k(log(g/v)).
+
+The first asked is the outermost; delta(epsilon) is the value at g = e^epsilon. Proof and limits: docs/guarantees.md.
+
+phi is kept as upper bounds at the nodes x_j = epsilon + j h and read linearly in g between them, towards (0, 1) on the
+left, and as a constant on the right: phi is convex and does not increase, so that this is nowhere too low.
+
+Round-off goes upwards, too: every step adds a bound on its own, so that what is computed stays an upper bound of phi.
+Sums, products, quotients and roots are taken to be within 2^-53, exp, expm1 and tanh within 2^-50, erfcx and ndtr
+within ``SPECIAL`` of the truth (tests compare all of them with mpmath); the rest is proved in docs/guarantees.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.special import erfcx, ndtr
+
+from thresher.privacy.arrays import Floats
+
+__all__ = ["Choice", "GaussianAnswer", "PureAnswer", "Step", "TiltedAnswer", "composed_delta"]
+
+CELLS = 32.5
+"""Nodes in the range of a typical choice. Halves are tighter: the kinks of a chord then lie between nodes."""
+
+MOST_NODES = 4000
+"""A range that takes more is read at wider steps."""
+
+LEAST = 1e-9  # what reveals less is taken for this
+SPECIAL = 1e-13
+SMALLEST = 1e-300  # more than all that underflows
+_UNIT = 2.0**-52
+_TOGETHER = 192  # nodes of which chords are taken at once: they stay in the processor's own memory
+
+
+class Answer(Protocol):
+    """What has a profile: all that is known of it is k(y), at least H_{e^y} between any two neighbours."""
+
+    def excess(self, y: Floats) -> Floats:
+        """k(y) - (1 - e^y)+, not less than 0, and falling on both sides of 0."""
+        ...
+
+    @property
+    def rho(self) -> float:
+        """How far it reaches, as zCDP measures it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The largest of several noisy scores, as an exponential mechanism makes it: its loss has the range ``eta``."""
+
+    eta: float
+
+    @property
+    def rho(self) -> float:
+        return self.eta**2 / 8
+
+
+@dataclass(frozen=True)
+class GaussianAnswer:
+    """Gaussian noise of standard deviation 1 on what moves by at most ``mu``."""
+
+    mu: float
+
+    @property
+    def rho(self) -> float:
+        return self.mu**2 / 2
+
+    def excess(self, y: Floats) -> Floats:
+        """For y < 0 it is e^y times that at -y, as N(0,1) and N(mu,1) are each other's mirror image."""
+        return np.exp(np.minimum(y, 0.0)) * _gaussian_tail(np.abs(y), self.mu)
+
+
+@dataclass(frozen=True)
+class PureAnswer:
+    """Anything that is epsilon-DP: no profile is above that of randomised response."""
+
+    epsilon: float
+
+    @property
+    def rho(self) -> float:
+        return self.epsilon**2 / 2
+
+    def excess(self, y: Floats) -> Floats:
+        most = self.epsilon * (1 + 4 * _UNIT)
+        beyond = np.exp(np.minimum(y, 0.0)) * -np.expm1(np.minimum(np.abs(y) - most, 0.0))
+        return beyond / (1 + math.exp(-most)) * (1 + SPECIAL)
+
+
+@dataclass(frozen=True)
+class TiltedAnswer:
+    """What is found with a Gaussian tilt in the objective: its loss is at most ``jacobian`` + mu^2/2 + mu S in law.
+
+    S = (|Z1| + |Z2|)/2, Z1 and Z2 standard normal, of a correlation that nobody knows. ``_tail_of_means`` is not below
+    P(S > s) for any correlation, so it is the tail of an S that S does not exceed in law, and phi(g e^-loss) grows with
+    the loss.
+    """
+
+    jacobian: float
+    mu: float
+
+    @property
+    def rho(self) -> float:
+        return (self.jacobian + self.mu) ** 2 / 2
+
+    def excess(self, y: Floats) -> Floats:
+        """k(y) = E (1 - e^(y - loss))+ is the integral of e^(y - l) P(loss > l) over l from y."""
+        least = (self.jacobian + self.mu**2 / 2) * (1 + 8 * _UNIT)
+        values = self._beyond(np.maximum(y - least, 0.0) / self.mu * (1 - 4 * _UNIT))
+        sure = -np.expm1(np.minimum(np.maximum(y, 0.0) - least, 0.0)) + np.exp(np.minimum(y - least, 0.0)) * values
+        left: Floats = np.exp(np.minimum(y, 0.0)) * (-np.expm1(-least) + math.exp(-least) * self._beyond(np.zeros(1)))
+        return np.where(y < 0, left, sure) * (1 + 2 * SPECIAL)
+
+    def _beyond(self, s: Floats) -> Floats:
+        """The integral of mu e^(-mu (t - s)) P(S > t) over t from s."""
+        places, tails = _tail_of_means()
+        whole = _normal_beyond(np.maximum(s, places[-1]), self.mu)
+        kept = np.exp(-self.mu * np.diff(places))
+        at_places = [float(_normal_beyond(places[-1:], self.mu)[0])]
+        for keep, tail in zip(kept[::-1], tails[::-1], strict=True):
+            at_places.append((1 - keep) * tail + keep * at_places[-1])
+        at_place = np.array(at_places[::-1])
+        i = np.minimum(np.searchsorted(places, s, side="right") - 1, len(tails) - 1)
+        rest = np.maximum(places[i + 1] - s, 0.0)
+        inside = -np.expm1(-self.mu * rest) * tails[i] + np.exp(-self.mu * rest) * at_place[i + 1]
+        return np.where(s < places[-1], inside, whole) * (1 + SPECIAL)
+
+
+Step = Choice | Answer
+"""One release, as it is asked."""
+
+
+def composed_delta(steps: Sequence[Step], epsilon: float, cells: float = CELLS) -> float:
+    """A delta with which ``steps``, asked in this order, are (epsilon, delta)-DP; any of them may be left out.
+
+    Questions may depend on earlier answers; the order, and what each step reveals, may not. More ``cells`` are tighter
+    and slower; with any number of them the delta is not below the true one.
+    """
+    merged = _merged(steps)
+    if not merged:
+        return 0.0
+    grid = _Grid.around(merged, epsilon, cells)
+    values = grid.innermost(merged[-1])
+    for step in reversed(merged[:-1]):
+        values = grid.before(step, values)
+    return min(1.0, float(values[grid.at]))
+
+
+def _merged(steps: Sequence[Step]) -> list[Step]:
+    """Gaussian answers next to each other are one; what reveals nothing is none. All are a little more than they were,
+    for what it took to compute them."""
+    merged: list[Step] = []
+    for step in steps:
+        last = merged[-1] if merged else None
+        if step in (Choice(0.0), GaussianAnswer(0.0)):
+            continue
+        if isinstance(step, GaussianAnswer) and isinstance(last, GaussianAnswer):
+            merged[-1] = GaussianAnswer(max(math.hypot(step.mu, last.mu), LEAST) * (1 + 4 * _UNIT))
+        elif isinstance(step, Choice):
+            merged.append(Choice(max(step.eta, LEAST) * (1 + 4 * _UNIT)))
+        elif isinstance(step, GaussianAnswer):
+            merged.append(GaussianAnswer(max(step.mu, LEAST) * (1 + 4 * _UNIT)))
+        else:
+            merged.append(step)
+    return merged
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The nodes epsilon + j h; ``at`` is the position of epsilon."""
+
+    h: float
+    nodes: Floats
+    at: int
+    smallest: float
+    """What is far below any delta of interest: tails are cut there, and what they hold is added."""
+
+    @classmethod
+    def around(cls, steps: Sequence[Step], epsilon: float, cells: float) -> _Grid:
+        """As wide as losses may be but for a chance far below delta, by their zCDP; what is cut off costs tightness."""
+        rho = math.fsum(step.rho for step in steps)
+        beyond = max(epsilon - rho, 0.0) ** 2
+        reach = rho + math.sqrt(beyond + 4 * rho * 14)
+        widths = [step.eta for step in steps if isinstance(step, Choice)] or [math.sqrt(8 * step.rho) for step in steps]
+        h = max(
+            math.sqrt(math.fsum(width**2 for width in widths) / len(widths)) / cells,
+            (reach + max(reach, epsilon)) / MOST_NODES,
+        )
+        below, above = math.ceil((reach + epsilon) / h), math.ceil(max(reach - epsilon, 0.0) / h) + 2
+        nodes = epsilon + h * np.arange(-below, above + 1, dtype=np.float64)
+        return cls(h, nodes, below, math.exp(-beyond / (4 * rho) - 25))
+
+    def innermost(self, step: Step) -> Floats:
+        """The value before the last step, in closed form, a little to the left of nodes that are not known better."""
+        x = self.nodes - 4 * _UNIT * max(-self.nodes[0], self.nodes[-1])
+        if isinstance(step, Choice):
+            return _falling(_last_choice(step.eta, x) * (1 + SPECIAL))
+        return _falling((-np.expm1(np.minimum(x, 0.0)) + step.excess(x)) * (1 + SPECIAL))
+
+    def before(self, step: Step, values: Floats) -> Floats:
+        """The value before ``step``, from that after it."""
+        return _falling(
+            self._before_choice(step.eta, values) if isinstance(step, Choice) else self._before(step, values)
+        )
+
+    def _before(self, answer: Answer, values: Floats) -> Floats:
+        """c + sum of kappa_j k(x - x_j): the values, and what the kinks have in excess of (1 - g/v)+."""
+        kinks = self._kinks(values)
+        right = _until(answer, self.smallest, self.h, len(values))
+        left = _until(answer, self.smallest, -self.h, len(values))
+        lags = self.h * np.arange(-left, right + 1, dtype=np.float64)
+        excess = answer.excess(lags * (1 - 4 * _UNIT))  # it falls on both sides: no less than at the lags themselves
+        spread = np.convolve(kinks, excess)[left : left + len(values)]
+        left_out = (excess[0] if left < len(values) else 0.0), (excess[-1] if right < len(values) else 0.0)
+        beyond = kinks.sum() * max(left_out)  # nor has a lag that is left out more
+        return (values + (spread + beyond) * (1 + 20 * SPECIAL)) * (1 + 4 * _UNIT) + SMALLEST  # type: ignore[no-any-return]
+
+    def _kinks(self, values: Floats) -> Floats:
+        """kappa_j, the change of slope at g_j times g_j; 0 instead of less, where bounds are not convex, is more."""
+        steps = np.diff(values, append=values[-1])
+        down = steps / math.expm1(self.h)
+        up = np.concatenate([[values[0] - 1.0], steps[:-1] / -math.expm1(-self.h)])
+        kinks: Floats = np.maximum(down - up, 0.0) + 16 * _UNIT * (np.abs(down) + np.abs(up))
+        return kinks
+
+    def _before_choice(self, eta: float, values: Floats) -> Floats:
+        """The largest chord over [u, e^eta u], u = g e^-t, read at g.
+
+        An end passes a node at t = k h, the other at t = eta - k h. Between two such places both stay within a cell,
+        and what is read is a + d u + s/u: its largest value is at an end unless d, s < 0, and then at most
+        (u1 L1 + u2 L2)/(u1 + u2) + tanh(log(u2/u1)/2) (D1 - D2)+ with D the intercepts of the chords at g = 0.
+
+        Weights and places are off by some 2^-52 (1 + eta + eta/h): so much of the largest value read is added.
+        """
+        reach = math.floor(eta / self.h)
+        part = eta - reach * self.h
+        margin = reach + 2
+        left = values[0] + (1 - values[0]) * -np.expm1(self.h * np.arange(-margin, 0))
+        here = np.concatenate([left, values, np.full(margin, values[-1])])
+        ahead = _read(here, reach, math.expm1(part) / math.expm1(self.h))
+        behind = _read(here, -reach - 1, math.expm1(self.h - part) / math.expm1(self.h))
+        n, times = len(values), self.h * np.arange(reach + 1, dtype=np.float64)
+        later = part + times
+        here_at, ahead_at, behind_at = (sliding_window_view(each, n) for each in (here, ahead, behind))
+        below, above = slice(margin - reach, margin + 1), slice(margin, margin + reach + 1)
+        best = np.empty(n)
+        for start in range(0, n, _TOGETHER):
+            some = slice(start, start + _TOGETHER)
+            lower = _Chords.at(times, eta, here_at[below, some][::-1], ahead_at[below, some][::-1])
+            upper = _Chords.at(later, eta, behind_at[above, some][::-1], here_at[above, some][::-1])
+            within = upper.inside(lower, part), lower[1:].inside(upper[:-1], self.h - part)
+            best[some] = np.max(
+                [each.max(axis=0, initial=0.0) for each in (lower.values, upper.values, *within)], axis=0
+            )
+        largest = here[margin - reach - 1 : margin - reach - 1 + n]
+        return best + 32 * _UNIT * (2 + eta + eta / self.h) * largest + SMALLEST
+
+
+@dataclass(frozen=True)
+class _Chords:
+    """Chords over [g e^-t, g e^(eta - t)], a row for each t and a column for each node g: read at g, and at 0."""
+
+    values: Floats
+    intercepts: Floats
+
+    @classmethod
+    def at(cls, times: Floats, eta: float, near: Floats, far: Floats) -> _Chords:
+        p = (np.expm1(times - eta) / math.expm1(-eta))[:, None]
+        q = (np.expm1(times) / math.expm1(eta))[:, None]
+        return cls(p * near + q * far, near + (near - far) / math.expm1(eta))
+
+    def __getitem__(self, rows: slice) -> _Chords:
+        return _Chords(self.values[rows], self.intercepts[rows])
+
+    def inside(self, before: _Chords, width: float) -> Floats:
+        """The bound between these and those ``before``, whose t is smaller by ``width`` and whose u is larger."""
+        share = 1 / (1 + math.exp(width))
+        gain = np.maximum(self.intercepts - before.intercepts, 0.0)
+        bound: Floats = share * self.values + (1 - share) * before.values + math.tanh(width / 2) * gain
+        return bound
+
+
+def _read(values: Floats, shift: int, weight: float) -> Floats:
+    """The values ``shift`` nodes on and ``weight`` of the way to the next, where there are such nodes."""
+    at = np.clip(np.arange(len(values)) + shift, 0, len(values) - 2)
+    return (1 - weight) * values[at] + weight * values[at + 1]
+
+
+def _falling(values: Floats) -> Floats:
+    """Bounds that hold to the left of where they were found are none the worse to the right; nothing is above 1."""
+    falling: Floats = np.maximum.accumulate(np.minimum(values, 1.0)[::-1])[::-1]
+    return falling
+
+
+def _until(answer: Answer, smallest: float, h: float, most: int) -> int:
+    """How many lags of size h are looked at: up to the first with less than ``smallest``."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        if answer.excess(np.array([middle * h]))[0] > smallest:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _last_choice(eta: float, x: Floats) -> Floats:
+    """T (1 - g)+: (e^(eta/2) - e^(x/2))^2 / (e^eta - 1) for |x| <= eta, (1 - g)+ beyond."""
+    inside = np.square(-np.expm1((np.clip(x, -eta, eta) - eta) / 2)) / -math.expm1(-eta)
+    return np.maximum(inside * (np.abs(x) <= eta), -np.expm1(np.minimum(x, 0.0)))
+
+
+def _gaussian_tail(y: Floats, mu: float) -> Floats:
+    """H_{e^y} of N(mu,1) against N(0,1) for y >= 0, not less than it."""
+    return _tails_apart(y / mu - mu / 2, y / mu + mu / 2)
+
+
+def _normal_beyond(s: Floats, mu: float) -> Floats:
+    """The integral of mu e^(-mu (t - s)) P(|Z| > t) over t from s, not less than it."""
+    return 2 * _tails_apart(s, s + mu)
+
+
+def _tails_apart(a: Floats, b: Floats) -> Floats:
+    """P(Z > a) - e^((b^2 - a^2)/2) P(Z > b) for a < b, by tail-to-density ratios, which lose nothing."""
+    density = np.exp(-np.square(a) / 2) / 2
+    far = erfcx(b / math.sqrt(2)) * (1 - SPECIAL)
+    near = np.where(a > 0, density * erfcx(np.maximum(a, 0.0) / math.sqrt(2)), ndtr(-a)) * (1 + SPECIAL)
+    tail: Floats = np.maximum(near - density * far, 0.0) * (1 + 20 * SPECIAL) + SMALLEST
+    return tail
+
+
+@lru_cache(maxsize=1)
+def _tail_of_means() -> tuple[Floats, Floats]:
+    """Places s_0 = 0 .. s_m = sqrt(3), and for each cell between them a number that P((|Z1| + |Z2|)/2 > s) does not
+    exceed, whatever the correlation; beyond, P(|Z| > s) is one (docs/guarantees.md).
+
+    (|Z1| + |Z2|)/2 = max(sqrt(w) |X|, sqrt(1-w) |Y|), X and Y independent and w from 0 to 1; by symmetry from 1/2.
+    P(sqrt(w) |X| > s) grows with w, so a cell of w is bounded by its ends; and both fall with s.
+    """
+    places = np.linspace(0.0, math.sqrt(3) * (1 + 4 * _UNIT), 513)
+    w = np.linspace(0.5, 1.0, 513)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        s = places[:-1, None]
+        more = np.minimum(2 * ndtr(-s / np.sqrt(w[1:])) * (1 + SPECIAL), 1.0)
+        less = np.minimum(2 * ndtr(-s / np.sqrt(1 - w[:-1])) * (1 + SPECIAL), 1.0)
+    return places, np.max(more + less * (1 - more), axis=1) * (1 + SPECIAL)
