@@ -14,6 +14,7 @@ from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.plan import Plan
+from thresher.privacy.pricing import positions
 from thresher.privacy.releases import (
     GaussianGram,
     GaussianMean,
@@ -65,7 +66,8 @@ class Newton:
         near = next(each for each in asked if isinstance(each, GumbelNearMaximum))
         releases = [GumbelNearMaximum(clips, near.scale_per_sensitivity)]
         releases += [each for each in asked if each is not near]
-        settings = {"stages": [list(stage) for stage in stages], "clip": "near maxima, private"}
+        order = positions(releases, [releases[0] if each == near else each for each in asked])
+        settings = {"stages": [list(stage) for stage in stages], "clip": "near maxima, private", "order": order}
         return Plan(self.name, problem, budget, tuple(releases), settings)
 
     def run(self, vault: CentralVault) -> Floats:

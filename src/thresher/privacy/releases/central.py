@@ -248,7 +248,7 @@ class _Gumbel(Release):
     def steps(self) -> tuple[Step, ...] | None:
         if self.scale_per_sensitivity == 0:
             return None
-        return (Choice(choice_epsilon(self.scale_per_sensitivity)),) * (self.uses // self.times)
+        return (Choice(self.range_of_loss),) * (self.uses // self.times)
 
     def with_noise(self, factor: float) -> Self:
         return replace(self, scale_per_sensitivity=factor * self.scale_per_sensitivity)
