@@ -1,4 +1,4 @@
-"""Newton steps on private second moments; what is left is pruned on the quadratic that was released."""
+"""Newton steps on private second moments; the columns to keep are found on the quadratic that was released."""
 
 from __future__ import annotations
 
@@ -25,50 +25,91 @@ from thresher.privacy.releases import (
     Release,
 )
 from thresher.vaults import CentralVault
+from thresher.vaults.losses import is_own
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["Newton", "Stage"]
+__all__ = ["Newton", "fits_at_once"]
 
-START, FINISH = 0.02, 0.03  # of the whole: where an intercept starts, and its correction at the end
-CLIP = (0.005, 0.03)  # of the whole: the least and the most that a clip costs
-CLIP_ERROR = 25.0
-STEPS, REFINEMENTS, REFINED = 4, 2, 0.3
-MEAN, GRAM, GRAM_AGAIN = 0.045, 0.35, 0.15  # of a stage
-STAGE_PICKS, STAGE_MEAN, STAGE_GRAM = 0.5, 0.02, 0.12
-GROWTH, STAGE_GROWTH = 1.15, 1.4
-OVER = 1.2
-MOST_COLUMNS = 300
-WEAK = 150.0
+START, FINISH = 0.02, 0.03  # of the budget: where an intercept starts, and its correction at the end
+CLIP_ERROR, CLIP = 50.0, (0.003, 0.03)  # a clip may be off by so many rows in a budget's n sqrt(2 rho); its least and
+# largest part of the budget
+MEAN, GRAM = 0.045, 0.35  # of what the first stage has
+SCREEN = 0.4  # the same, where its columns must be found first
+REFINED, GRAM_AGAIN = 0.3, 0.15  # the part of the second stage, and what it has for its Gram matrix
+STEPS, REFINEMENTS, GROWTH = 4, 2, 1.15  # each step has so many times the budget of the one before
+SCREENED = 1.5  # times as many columns as the model may have are looked at where there are too many for a Gram matrix
+MOST_COLUMNS, EASY, CHEAP = 300, 150, (0.12, 0.03)  # parts of n sqrt(2 rho): so many columns are affordable up to EASY,
+# and beyond
+WEAK = 150.0  # below, n sqrt(2 rho) buys one stage only, and no eigenvalue below the noise's is believed
+FLOOR, FLOOR_OF_CLASSES = 0.1, 0.5  # parts of the noise's eigenvalues that none is believed below otherwise
 INWARD = 1 - 1e-12  # shares that add up to the whole must not exceed it by round-off
 
 
 class Stage(NamedTuple):
-    """Columns are picked, their second moments are asked, steps are made, and columns go until ``keep`` are left."""
+    """Columns are chosen, their second moments asked, steps made, and columns go until ``keep`` are left."""
 
     picks: int
-    """Columns to pick; 0: none, it goes on with those there are, or with all if it is the first."""
+    """Columns to pick; 0 in the first stage: all of them; 0 later: those that are left."""
     steps: int
     keep: int
 
 
 @dataclass(frozen=True)
 class Newton:
-    """Newton."""
+    """Newton's method on a noisy Gram matrix, with clips that hardly any row exceeds, pruned for nothing.
+
+    (1) The intercept starts at a private median, or at noisy shares of the classes. (2) The columns are centred at
+    noisy means, and their Gram matrix is asked once. (3) A few Newton steps: rows are turned by H^(-1/2), H the
+    noisy Hessian with a ridge where it is lost in its noise, in which coordinates all directions need the same noise;
+    the clip of their gradients is a private near maximum; and a step starts from the mean of all gradients so far. (4)
+    Columns are eliminated one by one on the quadratic that is known by then, which costs nothing; (2) and (3) are done
+    again for those that are left. (5) The mean residual corrects the intercept.
+
+    Where there are too many columns for a Gram matrix, the few that go along most with the target are picked first.
+
+    Guarantee: exponential mechanisms and Gaussians in a fixed order. Everything between answers is post-processing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresher import SparseRegressor
+    >>> from thresher.algorithms import Newton
+    >>> X = np.sin(np.arange(5000.0)).reshape(1000, 5)
+    >>> model = SparseRegressor(
+    ...     1, epsilon=2.0, feature_bound=1.0, target_bound=1.0, algorithm=Newton(), random_state=0
+    ... )
+    >>> model.fit(X, X[:, 2]).certificate_.epsilon
+    2.0
+    """
 
     name: ClassVar[str] = "newton"
     many_outputs: ClassVar[bool] = True
 
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
+        if problem.loss.classifies and not is_own(problem.loss):
+            raise ValueError(
+                f"algorithm='newton' knows no curvature of the loss {problem.loss.name!r}; use algorithm='dp-ight'"
+            )
+        if problem.penalty.strength:
+            raise ValueError(
+                f"penalty={problem.penalty.strength!r}: algorithm='newton' has a ridge of its own, just enough for the "
+                "noise; use penalty=0, or algorithm='dp-srm'"
+            )
         rho = zcdp_rho(budget.epsilon, budget.delta)
-        stages = default_stages(problem, rho)
-        asked = list(self._asked(problem, rho, stages))
-        clips = sum(isinstance(each, GumbelNearMaximum) for each in asked)
-        near = next(each for each in asked if isinstance(each, GumbelNearMaximum))
-        releases = [GumbelNearMaximum(clips, near.scale_per_sensitivity)]
-        releases += [each for each in asked if each is not near]
-        order = positions(releases, [releases[0] if each == near else each for each in asked])
-        settings = {"stages": [list(stage) for stage in stages], "clip": "near maxima, private", "order": order}
-        return Plan(self.name, problem, budget, tuple(releases), settings)
+        stages = stages_of(problem, rho)
+        asked = list(_questions(problem, rho, stages))
+        clips = [each for each in asked if isinstance(each, GumbelNearMaximum)]
+        near = GumbelNearMaximum(len(clips), clips[0].scale_per_sensitivity)
+        others = [each for each in asked if not isinstance(each, GumbelNearMaximum)]
+        order = positions([near, *others], [near if isinstance(each, GumbelNearMaximum) else each for each in asked])
+        floor = FLOOR_OF_CLASSES if problem.loss.classifies else FLOOR
+        settings = {
+            "stages": [list(stage) for stage in stages],
+            "floor": 1.0 if strength_of(problem, rho) < WEAK else floor,
+            "clip": "private near maxima",
+            "order": order,
+        }
+        return Plan(self.name, problem, budget, (near, *others), settings)
 
     def run(self, vault: CentralVault) -> Floats:
         path = NewtonPath(vault)
@@ -79,65 +120,66 @@ class Newton:
             for _ in range(steps):
                 path.step()
             path.prune(keep)
+        path.shrink()
         path.finish()
         return path.theta
 
-    def _asked(self, problem: LinearProblem, rho: float, stages: list[Stage]) -> Iterator[Release]:
-        """Every question in its order."""
-        intercept, classes = problem.intercept, problem.loss.classifies
-        clips = sum(1 + (stage.picks > 0) + (stage.picks > 0 or not at) * intercept + stage.steps
-                    for at, stage in enumerate(stages)) + (intercept and not classes)
-        each = rho if math.isinf(rho) else clip_share(problem, rho) * rho
-        near = GumbelNearMaximum.for_rho(each)
-        left = (rho - clips * each - intercept * (START + FINISH) * rho) * INWARD if math.isfinite(rho) else rho
-        if intercept:
-            yield (GaussianRestrictedGradient if classes else GumbelQuantile).for_rho(START * rho)
-        for at, (stage, part) in enumerate(zip(stages, parts_of(stages) * left, strict=True)):
-            mean, gram = (STAGE_MEAN, STAGE_GRAM) if stage.picks else (MEAN, GRAM) if not at else (0.0, GRAM_AGAIN)
-            picks = STAGE_PICKS if stage.picks else 0.0
-            mean *= intercept
-            if picks:
-                yield near
-                yield GumbelSelection.for_rho(picks * part, picks=stage.picks)
-            if mean:
-                yield near
-                yield GaussianMean.for_rho(mean * part)
+
+def strength_of(problem: LinearProblem, rho: float) -> float:
+    """n sqrt(2 rho): one over the noise of a mean of numbers that move by 1."""
+    return problem.n * math.sqrt(2 * rho)
+
+
+def fits_at_once(problem: LinearProblem, budget: Budget) -> bool:
+    """Whether a Gram matrix of all columns is worth its noise, by public numbers alone."""
+    strength = strength_of(problem, zcdp_rho(budget.epsilon, budget.delta))
+    few, many = (part * strength for part in CHEAP)
+    return problem.d <= max(3 * problem.sparsity, min(EASY, few), min(MOST_COLUMNS, many))
+
+
+def stages_of(problem: LinearProblem, rho: float) -> list[Stage]:
+    """What is done with all columns, or with those that are screened; and once more with those that are kept."""
+    d, s, strength = problem.d, problem.sparsity, strength_of(problem, rho)
+    few, many = (part * strength for part in CHEAP)
+    at_once = d <= max(3 * s, min(EASY, few), min(MOST_COLUMNS, many))
+    picks = 0 if at_once else min(math.ceil(SCREENED * s), d)
+    if (picks or d) <= s or strength < WEAK or problem.outputs > 1:
+        return [Stage(picks, STEPS + REFINEMENTS, s)]
+    return [Stage(picks, STEPS, s), Stage(0, REFINEMENTS, s)]
+
+
+def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Iterator[Release]:
+    """All of them, in their order."""
+    classes, intercept = problem.loss.classifies, problem.intercept
+    clip = clip_rho(problem, rho)
+    near = GumbelNearMaximum.for_rho(clip)
+    first, *_ = stages
+    clips = len(stages) + sum(stage.steps for stage in stages)
+    clips += (first.picks > 0) + intercept + (intercept and not classes)
+    left = rho if math.isinf(rho) else (rho - clips * clip - intercept * (START + FINISH) * rho) * INWARD
+    if intercept:
+        yield (GaussianRestrictedGradient if classes else GumbelQuantile).for_rho(START * rho)
+    for stage, part in zip(stages, [1.0] if len(stages) == 1 else [1 - REFINED, REFINED], strict=True):
+        again = stage is not first
+        picks, mean, gram = (0.0, 0.0, GRAM_AGAIN) if again else (SCREEN * (stage.picks > 0), MEAN * intercept, GRAM)
+        if picks:
             yield near
-            yield GaussianGram.for_rho(gram * part)
-            for share in geometric(GROWTH, stage.steps):
-                yield near
-                yield GaussianRestrictedGradient.for_rho((1 - picks - mean - gram) * share * part)
-        if intercept:
-            if not classes:
-                yield near
-            yield GaussianRestrictedGradient.for_rho(FINISH * rho)
+            yield GumbelSelection.for_rho(picks * part * left, picks=stage.picks)
+        if mean:
+            yield near
+            yield GaussianMean.for_rho(mean * (1 - picks) * part * left)
+        yield near
+        yield GaussianGram.for_rho(gram * (1 - picks) * part * left)
+        growing = GROWTH ** np.arange(stage.steps)
+        for share in growing / growing.sum():
+            yield near
+            yield GaussianRestrictedGradient.for_rho((1 - gram - mean) * (1 - picks) * part * float(share) * left)
+    if intercept:
+        if not classes:
+            yield near
+        yield GaussianRestrictedGradient.for_rho(FINISH * rho)
 
 
-def default_stages(problem: LinearProblem, rho: float) -> list[Stage]:
-    d, s = problem.d, problem.sparsity
-    strength = problem.n * math.sqrt(2 * rho)
-    if d <= 3 * s or d <= min(150.0, 0.12 * strength) or d <= min(MOST_COLUMNS, 0.03 * strength):
-        if d <= s or strength < WEAK or problem.outputs > 1:
-            return [Stage(0, STEPS + REFINEMENTS, s)]
-        return [Stage(0, STEPS, s), Stage(0, REFINEMENTS, s)]
-    most = min(math.ceil(OVER * s), d)
-    value = problem.n * math.sqrt(rho) / s
-    stages = min(3 if value < 20 else 5 if value < 80 else 8, most)
-    counts = np.diff(np.linspace(0, most, stages + 1).round().astype(int))
-    return [*(Stage(int(k), 1, most) for k in counts[:-1]), Stage(int(counts[-1]), 1, s), Stage(0, REFINEMENTS, s)]
-
-
-def parts_of(stages: list[Stage]) -> Floats:
-    if stages[0].picks == 0:
-        return np.array([1.0]) if len(stages) == 1 else np.array([1 - REFINED, REFINED])
-    return geometric(STAGE_GROWTH, len(stages))
-
-
-def geometric(growth: float, count: int) -> Floats:
-    """Shares of one that grow."""
-    parts: Floats = growth ** np.arange(count)
-    return parts / parts.sum()
-
-
-def clip_share(problem: LinearProblem, rho: float) -> float:
-    return float(np.clip((CLIP_ERROR / (problem.n * math.sqrt(2 * rho))) ** 2, *CLIP))
+def clip_rho(problem: LinearProblem, rho: float) -> float:
+    """What one clip costs: with small budgets more of them, since it must not be off by too many of the rows."""
+    return rho if math.isinf(rho) else float(np.clip((CLIP_ERROR / strength_of(problem, rho)) ** 2, *CLIP)) * rho

@@ -1,10 +1,10 @@
-"""Where Newton steps stand, and what they make of an answer."""
+"""Where Newton steps stand, and what they make of each answer."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -26,211 +26,232 @@ from thresher.vaults import CentralVault
 
 __all__ = ["NewtonPath"]
 
-LEVELS = 1.25 ** -np.arange(59, -1, -1.0)
-NORMS = LEVELS[-12:]  # of rows: no table is worth looking for more than ten times below its bound
-PRICE = 0.7  # of a level, in noise scales
-ALLOWED = 4.0
-CUT_NORMS = 0.02
-PRICE_OF_NORMS = 0.7
-CUT_MEANS = 0.05
-CUT_PICKS = 10.0
-FLOOR, FLOOR_OF_CLASSES = 0.1, 0.5
-NOISE, NOISE_OF_CLASSES = 0.2, 0.03
-MEDIANS = np.linspace(-1, 1, 257)
-LARGEST_MOVE = 1.0
-SMALLEST_SHARE = 0.1
+FINER, LEVELS = 1.25, (12, 42)  # ratio of neighbouring levels of a clip, and how many: up to four orders of magnitude
+MEDIANS = np.linspace(-1, 1, 257)  # of targets, in units of their radius
+PRICE = 1.0  # of a level, in noise scales: how far above the tail the noise may throw a clip
+ALLOWED = 4.0  # times the noise of a sum, in rows: clipping so many rows does as much harm as the noise
+ALLOWED_NORMS, ALLOWED_MEANS = 0.05, 0.1  # of the rows
+NOISE, NOISE_OF_CLASSES = 0.2, 0.03  # variance that the noise of a step may add to a margin, in units of the residual's
+LARGEST_MOVE = 1.0  # in log-odds
+HIGHEST = 1.5  # a typical row's gradient norm with the largest residual, times this, is the highest level
+LEAST_SHARE = 0.1  # what corrects the share of a class leaves at least this part of it
+LEAST_SCALE = 0.05  # a classifier shrinks no further: the order of its predictions is worth having
 
 Of = Literal["residuals", "gradient norms", "row norms"]
 
 
+class Step(NamedTuple):
+    """Where a step was asked for, what it would have moved by, and one over its noise variance."""
+
+    values: Floats
+    move: Floats
+    weight: float
+
+
 class NewtonPath:
-    """The model so far: its columns, in units of their bounds, the intercept first; their means; their Gram matrix."""
+    """The model so far: the intercept and the columns in use, their means, and what is known of their Gram matrix."""
 
     def __init__(self, vault: CentralVault) -> None:
         self.vault, self.problem = vault, vault.problem
         self.free = int(self.problem.intercept)
-        self.classes = self.problem.loss.classifies
-        self._releases = {
-            kind: deque(release for release in vault.plan.releases if isinstance(release, kind))
-            for kind in (GumbelQuantile, GumbelSelection, GaussianMean, GaussianGram, GaussianRestrictedGradient)
-        }
-        (self.near,) = (release for release in vault.plan.releases if isinstance(release, GumbelNearMaximum))
-        self.support: Indices = np.arange(self.problem.d, self.problem.d + self.free)
-        self.means = np.zeros(0)
-        self.gram = NoisyGram()
-        self.values = np.zeros((self.free, self.problem.outputs))
-        """Coefficients of the centred columns, and before them the intercept; a column for each output."""
-        self.shares = np.full(self.problem.outputs, 0.5)
+        self.classes, self.outputs = self.problem.loss.classifies, self.problem.outputs
+        kinds = (GumbelQuantile, GumbelSelection, GaussianMean, GaussianGram, GaussianRestrictedGradient)
+        self._left = {kind: deque(each for each in vault.plan.releases if isinstance(each, kind)) for kind in kinds}
+        (self.near,) = (each for each in vault.plan.releases if isinstance(each, GumbelNearMaximum))
         self.largest = largest_residual(self.problem)
+        self.support: Indices = np.arange(self.problem.d, self.problem.d + self.free)
+        """Columns of the problem: that of the intercept first, if there is one."""
+        self.values: Floats = np.zeros((self.free, self.outputs))
+        """Coefficients of 1 and of the centred columns, in units of their bounds; a column for each output."""
+        self.means: Floats = np.zeros(0)
+        self.shares: Floats = np.full(self.outputs, 1 / max(self.outputs, 2))
+        self.gram = NoisyGram()
+        self.steps: list[Step] = []
 
-    # -- what it asks -------------------------------------------------------------------------------------------
+    # -- questions ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """The intercept alone: the private median of the targets, or the log-odds of noisy shares of the classes."""
+        """The intercept alone: the median of the targets, or the log-odds of the shares of the classes."""
         if not self.free:
             return
-        problem = self.problem
         if not self.classes:
-            levels = problem.target_radius * MEDIANS
-            release = self._next(GumbelQuantile)
-            self.values[0] = self.vault.quantile("targets", 0.5, levels, problem.origin(), release)
+            levels, release = self.problem.target_radius * MEDIANS, self._next(GumbelQuantile)
+            self.values[0] = self.vault.quantile("targets", 0.5, levels, self.theta, release)
             return
-        self.shares = self._mean_residuals(INTERCEPT_ENTRY * 0.5 if problem.outputs == 1 else INTERCEPT_ENTRY)
-        self.shares = (0.5 if problem.outputs == 1 else 1 / problem.outputs) - self.shares
-        sd = self._noise / INTERCEPT_ENTRY
-        least = min(2 * sd, 0.5 / max(2, problem.outputs))
-        self.shares = np.clip(self.shares, least, 1 - least)
-        self.values[0] = np.log(self.shares / (1 - self.shares)) if problem.outputs == 1 else np.log(self.shares)
+        # at the origin a residual is 1/2 - y, or for several classes at most 1 long
+        found = self.shares - self._mean_residuals(INTERCEPT_ENTRY / (2 if self.outputs == 1 else 1))
+        least = min(2 * self._noise / INTERCEPT_ENTRY, 0.5 / max(self.outputs, 2))
+        self.shares = np.clip(found, least, 1 - least)
+        self.values[0] = self._log_odds(self.shares)
 
     def choose(self, picks: int) -> None:
-        """New columns, by their correlation with what is not explained yet; without picks all columns, once."""
-        d = self.problem.d
+        """Columns that go along most with what is not explained yet; without ``picks`` all of them, once."""
+        if len(self.means):
+            return
+        columns = np.arange(self.problem.d)
         if picks:
             release = self._next(GumbelSelection)
-            clip = self._near_maximum("residuals", self.largest * LEVELS, CUT_PICKS * release.multiplier * math.sqrt(picks))
-            taken = self.support[self.support < d]
-            chosen = self.vault.selection(self.theta, release, clip, excluded=taken)
-        elif len(self.support) == self.free:
-            chosen = np.arange(d)
-        else:
-            return
-        means = self._means_of(chosen)
-        self.support, self.means = np.append(self.support, chosen), np.append(self.means, means)
-        self.values = np.vstack([self.values, np.zeros((len(chosen), self.problem.outputs))])
+            allowed = ALLOWED * release.multiplier * math.sqrt(2)
+            columns = self.vault.selection(self.theta, release, self._clip_of_residuals(allowed))
+        means = self._means_of(columns)
+        self.support, self.means = np.append(self.support, columns), means
+        self.values = np.vstack([self.values, np.zeros((len(columns), self.outputs))])
 
     def measure(self) -> None:
-        """The Gram matrix of the centred columns and a constant 1."""
-        columns = len(self.means)
-        top = math.hypot(self.problem.norm_in_units(columns) + float(np.linalg.norm(self.means)), 1.0)
-        clip = self._near_maximum("row norms", top * NORMS, CUT_NORMS * self.problem.n, basis=self._basis())
-        release = self._next(GaussianGram)
-        self.gram.add(self.vault.gram(self.support, release, clip, self._basis()), self._noise)
-        self.matrix, self.least = self.gram.raised(FLOOR_OF_CLASSES if self.classes else FLOOR)
-        self.points: list[tuple[Floats, Floats, float]] = []
+        """The Gram matrix of 1 and the centred columns."""
+        top = self.problem.norm_in_units(len(self.means)) + float(np.linalg.norm(self.means))
+        basis = self._basis()
+        clip = self._near_maximum("row norms", math.hypot(top, 1.0), ALLOWED_NORMS * self.problem.n, self.support, basis)
+        self.gram.add(self.vault.gram(self.support, self._next(GaussianGram), clip, basis), self._noise)
+        self.matrix, self.least = self.gram.raised(self.vault.plan.settings["floor"])
+        self.steps = []
 
     def step(self) -> None:
-        release = self._next(GaussianRestrictedGradient)
-        curvatures = self._curvatures()
+        """From the mean of all points and gradients of this stage but the first, whose curvature is a guess."""
+        release, curvatures = self._next(GaussianRestrictedGradient), self._curvatures()
         curvature = float(curvatures.mean())
-        noise = NOISE_OF_CLASSES * curvature if self.classes else NOISE
-        most = max(2.0, self.problem.n * math.sqrt(noise / 4) / release.multiplier) if release.multiplier else math.inf
-        H = ridge_for(curvature * self.matrix, self.free, curvature * self.least, most)
-        root = inverse_root(H)
+        self.hessian = self._with_ridge(curvature, release)
+        root = inverse_root(self.hessian)
         basis = self._basis() @ root
-        top = self.largest * float(np.linalg.norm(root, 2)) * self.problem.norm_in_units(len(self.means))
+        degrees = curvature * float(np.trace(root @ self.matrix @ root))
+        highest = HIGHEST * self.largest * math.sqrt((degrees + 1) / curvature)
         allowed = ALLOWED * math.sqrt(2 * len(root)) * release.multiplier
-        clip = self._near_maximum("gradient norms", top * LEVELS, allowed, basis=basis)
-        answer = self.vault.restricted_gradient(self.theta, self.support, release, clip, basis)
-        answer = answer.reshape(len(root), -1)
-        if self.problem.outputs > 1:
-            answer = answer - answer.mean(axis=1, keepdims=True)
-        move = -root @ answer * (curvature / curvatures)
-        if self.points or self.problem.intercept is None:
-            pass
-        self.points.append((self.values, move, 1 / max(self._noise, 1e-150) ** 2))
-        known = self.points[1:] or self.points
-        weights = np.array([weight for *_, weight in known])
-        weights /= weights.sum()
-        towards = sum(weight * (values + move) for weight, (values, move, _) in zip(weights, known, strict=True))
-        made = towards - self.values
-        size = math.sqrt(float(np.max(np.einsum("ik,ij,jk->k", made, self.matrix, made))))
-        limit = LARGEST_MOVE if self.classes else 2 * self.problem.target_radius
-        self.values = self.values + made * min(1.0, limit / max(size, 1e-150))
-        self.H = H
-
-    def prune(self, keep: int) -> None:
-        """Columns go until at most ``keep`` are left."""
-        if len(self.means) <= keep:
-            return
-        if self.problem.outputs == 1:
-            values, left = eliminate(self.values[:, 0], self.H, keep, self.free)
-            self.values = values[:, None]
-            self.support, self.means = self.support[left], self.means[left[self.free :] - self.free]
-            self.gram.keep(left)
-            self.matrix = self.matrix[np.ix_(left, left)]
-            return
-        for output in range(self.problem.outputs):
-            values, left = eliminate(self.values[:, output], self.H, keep, self.free)
-            self.values[:, output] = 0
-            self.values[left, output] = values
+        clip = self._near_maximum("gradient norms", highest, allowed, self.support, basis)
+        gradient = self.vault.restricted_gradient(self.theta, self.support, release, clip, basis)
+        gradient = gradient.reshape(len(root), self.outputs)
+        if self.outputs > 1:  # exact ones add up to 0 over the classes, noise does not
+            gradient = gradient - gradient.mean(axis=1, keepdims=True)
+        self.steps.append(Step(self.values, -root @ gradient * (curvature / curvatures), self._weight))
+        known = self.steps[1:] or self.steps
+        total = math.fsum(step.weight for step in known)
+        towards = sum((step.weight / total * (step.values + step.move) for step in known), np.zeros_like(self.values))
+        self.values = self.values + self._held_back(towards - self.values)
 
     def finish(self) -> None:
         """The intercept, so that predictions are right on the average."""
         if not self.free:
             return
-        release = self._releases[GaussianRestrictedGradient][0]
         if not self.classes:
-            clip = self._near_maximum("residuals", self.largest * LEVELS, ALLOWED * math.sqrt(2) * release.multiplier)
-            self.values[0] -= self._mean_residuals(clip * INTERCEPT_ENTRY)
+            allowed = ALLOWED * math.sqrt(2) * self._left[GaussianRestrictedGradient][0].multiplier
+            self.values[0] -= self._mean_residuals(self._clip_of_residuals(allowed) * INTERCEPT_ENTRY)
             return
-        if self.problem.outputs == 1:
-            rest = self.values[1:, 0]
-            self.values[0] = centre_of(float(self.shares[0]), float(rest @ self.matrix[1:, 1:] @ rest))
-        found = self._mean_residuals(INTERCEPT_ENTRY)
-        least = SMALLEST_SHARE * np.minimum(self.shares, 1 - self.shares)
-        said = np.clip(self.shares + found, least, 1 - least)
-        if self.problem.outputs == 1:
-            self.values[0] += np.log(self.shares / (1 - self.shares)) - np.log(said / (1 - said))
-        else:
-            self.values[0] += np.log(self.shares) - np.log(said)
+        if self.outputs == 1:
+            self.values[0] = centre_of(float(self.shares[0]), float(self._variances()[0]))
+        least = LEAST_SHARE * np.minimum(self.shares, 1 - self.shares)
+        predicted = np.clip(self.shares + self._mean_residuals(INTERCEPT_ENTRY), least, 1 - least)
+        self.values[0] += self._log_odds(self.shares) - self._log_odds(predicted)
 
-    # -- what it knows ------------------------------------------------------------------------------------------
+    # -- for nothing --------------------------------------------------------------------------------------------
+
+    def prune(self, keep: int) -> None:
+        """Columns go until at most ``keep`` are left, of each output."""
+        if len(self.means) <= keep:
+            return
+        found = [eliminate(values, self.hessian, keep, self.free) for values in self.values.T]
+        if self.outputs > 1:
+            self.values = np.zeros_like(self.values)
+            for output, (values, left) in enumerate(found):
+                self.values[left, output] = values
+            return
+        ((values, left),) = found
+        self.values, self.support, self.means = values[:, None], self.support[left], self.means[left[self.free :] - self.free]
+        self.gram.keep(left)
+        self.matrix, self.hessian = self.matrix[np.ix_(left, left)], self.hessian[np.ix_(left, left)]
+
+    def shrink(self) -> None:
+        """By what the noise alone would explain (James and Stein 1961): a model of noise is worse than none."""
+        rest = self.values[self.free :]
+        energy = np.einsum("ik,ij,jk->k", rest, self.hessian[self.free :, self.free :], rest)
+        known = math.fsum(step.weight for step in self.steps[1:] or self.steps)
+        noise = np.count_nonzero(rest, axis=0) / known
+        scale = np.maximum(1 - noise / np.maximum(energy, 1e-300), LEAST_SCALE if self.classes else 0.0)
+        self.values[self.free :] *= scale
 
     @property
     def theta(self) -> Floats:
-        problem = self.problem
-        table = np.zeros((problem.d + self.free, problem.outputs))
-        table[self.support] = (self._basis() @ self.values) / problem.units[self.support][:, None]
-        return problem.stacked(table if problem.outputs > 1 else table[:, 0])
+        """The model as the problem has it."""
+        table = np.zeros((self.problem.d + self.free, self.outputs))
+        table[self.support] = (self._basis() @ self.values) / self.problem.units[self.support][:, None]
+        return self.problem.stacked(table if self.outputs > 1 else table[:, 0])
 
     def _basis(self) -> Floats:
-        """Rows in units times this are 1 and the centred columns; coefficients of those, times this, are in units."""
+        """Rows in units times this are 1 and the centred columns; and so are their coefficients turned back."""
         basis = np.eye(len(self.support))
         if self.free:
-            basis[0, 0] = 1 / INTERCEPT_ENTRY
-            basis[0, 1:] = -self.means / INTERCEPT_ENTRY
+            basis[0] = np.append(1.0, -self.means) / INTERCEPT_ENTRY
         return basis
 
     def _curvatures(self) -> Floats:
-        """The loss's mean second derivative in the margin of each output."""
+        """The loss's mean second derivative in the margin of each output, margins taken to be Gaussian."""
         if not self.classes:
             return np.array([self.problem.curvature])
-        centres = self.values[0] if self.free else np.zeros(self.problem.outputs)
-        if self.problem.outputs > 1:
+        centres = self.values[0] if self.free else np.zeros(self.outputs)
+        if self.outputs > 1:  # one class against the others
             chances = np.exp(centres - centres.max())
-            chances /= chances.sum()
-            centres = np.log(chances / (1 - chances))
+            centres = np.log(chances / (chances.sum() - chances))
+        return np.array([mean_curvature(*each) for each in zip(centres, self._variances(), strict=True)])
+
+    def _variances(self) -> Floats:
+        """Of the margins of each output."""
         rest = self.values[self.free :]
-        variances = np.einsum("ik,ij,jk->k", rest, self.matrix[self.free :, self.free :], rest)
-        return np.array([mean_curvature(*each) for each in zip(centres, variances, strict=True)])
+        variances: Floats = np.einsum("ik,ij,jk->k", rest, self.matrix[self.free :, self.free :], rest)
+        return variances
+
+    def _with_ridge(self, curvature: float, release: Release) -> Floats:
+        """The Hessian, and what keeps the noise of a step from more than a public part of the residual's variance."""
+        part = NOISE_OF_CLASSES * curvature if self.classes else NOISE
+        noise = release.multiplier / self.problem.n
+        most = max(2.0, math.sqrt(part / 4) / noise) if noise > 0 else math.inf
+        return ridge_for(curvature * self.matrix, self.free, curvature * self.least, most)
+
+    def _held_back(self, move: Floats) -> Floats:
+        """A move that changes margins by no more than is believable."""
+        size = math.sqrt(float(np.max(np.einsum("ik,ij,jk->k", move, self.matrix, move))))
+        limit = LARGEST_MOVE if self.classes else 2 * self.problem.target_radius
+        return move * min(1.0, limit / max(size, 1e-300))
+
+    def _log_odds(self, shares: Floats) -> Floats:
+        """The intercepts that give these shares."""
+        odds: Floats = np.log(shares / (1 - shares)) if self.outputs == 1 else np.log(shares)
+        return odds
+
+    # -- parts of questions -------------------------------------------------------------------------------------
 
     def _means_of(self, columns: Indices) -> Floats:
         if not self.free:
             return np.zeros(len(columns))
-        top = self.problem.norm_in_units(len(columns)) * NORMS
-        at = np.append(self.problem.d, columns)
-        clip = self._near_maximum("row norms", top, CUT_MEANS * self.problem.n, support=at)
-        return self.vault.mean(at, self._next(GaussianMean), clip)[1:]
+        support = np.append(self.problem.d, columns)
+        highest, allowed = self.problem.norm_in_units(len(columns)), ALLOWED_MEANS * self.problem.n
+        clip = self._near_maximum("row norms", highest, allowed, support)
+        return self.vault.mean(support, self._next(GaussianMean), clip)[1:]
 
     def _mean_residuals(self, clip: float) -> Floats:
-        constant = np.array([self.problem.d])
-        answer = self.vault.restricted_gradient(self.theta, constant, self._next(GaussianRestrictedGradient), clip)
+        """Of each output; the clip is that of a residual in the intercept's column."""
+        constant, release = np.array([self.problem.d]), self._next(GaussianRestrictedGradient)
+        answer = self.vault.restricted_gradient(self.theta, constant, release, clip)
         return np.ravel(answer) / self.problem.intercept_column
 
+    def _clip_of_residuals(self, allowed: float) -> float:
+        return self._near_maximum("residuals", self.largest, allowed)
+
     def _near_maximum(
-        self, of: Of, levels: Floats, allowed: float, basis: Floats | None = None, support: Indices | None = None
+        self, of: Of, highest: float, allowed: float, support: Indices | None = None, basis: Floats | None = None
     ) -> float:
-        allowed = min(allowed, self.problem.n / 2)
-        price = (PRICE_OF_NORMS if of == "row norms" else PRICE) * self.near.multiplier
-        if of == "residuals":
-            return self.vault.near_maximum(of, levels, allowed, price, self.theta, self.near)
-        support = self.support if support is None else support
-        return self.vault.near_maximum(of, levels, allowed, price, self.theta, self.near, support, basis)
+        """Of as many levels as can be told apart: all of them together cost no more than a third of the rows."""
+        n, price = self.problem.n, PRICE * self.near.multiplier
+        count = int(np.clip(n / max(3 * price, 1e-9), *LEVELS))
+        levels = highest * FINER ** -np.arange(count - 1, -1, -1.0)
+        price = min(price, n / (3 * count))
+        return self.vault.near_maximum(of, levels, min(allowed, n / 2), price, self.theta, self.near, support, basis)
 
     def _next(self, kind: type[Release]) -> Release:
-        return self._releases[kind].popleft()
+        return self._left[kind].popleft()
 
     @property
     def _noise(self) -> float:
         """The scale of the noise in the last answer, which is public."""
         return self.vault.answers[-1].scale
+
+    @property
+    def _weight(self) -> float:
+        return 1 / max(self._noise, 1e-150) ** 2

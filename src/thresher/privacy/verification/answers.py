@@ -95,6 +95,21 @@ def _pursuit(settings: Settings, columns: int) -> list[Asked]:
     ]
 
 
+def _newton(settings: Settings, columns: int) -> list[Asked]:
+    """Without an intercept, or with one, which starts at a median or at the shares of the classes."""
+    stages = settings["stages"]
+    picked, steps = sum(picks > 0 for picks, *_ in stages), sum(steps for _, steps, _ in stages)
+    means = picked if stages[0][0] else 1
+    asked = {"gram": len(stages), "restricted gradient": steps, "near maximum": len(stages) + picked + steps}
+    asked |= {"selection": picked} if picked else {}
+    centred = {**asked, "mean": means, "near maximum": asked["near maximum"] + means}
+    return [
+        asked,
+        {**centred, "quantile": 1, "near maximum": centred["near maximum"] + 1, "restricted gradient": steps + 1},
+        {**centred, "restricted gradient": steps + 2},
+    ]
+
+
 def _two_stage(settings: Settings, columns: int) -> list[Asked]:
     return [{"votes" if settings["stage_one"] == "votes" else "selection": 1, "perturbed minimiser": 1}]
 
@@ -123,7 +138,7 @@ def _scaler(settings: Settings, columns: int) -> list[Asked]:
 
 
 RECIPES: Mapping[str, Callable[[Settings, int], list[Asked]]] = {
-    "pursuit": _pursuit, "dp-ight": _rounds("gradient"), "ight": _rounds("gradient"),
+    "newton": _newton, "pursuit": _pursuit, "dp-ight": _rounds("gradient"), "ight": _rounds("gradient"),
     "peeling": _rounds("selection", "restricted gradient"), "two-stage": _two_stage, "dpsl-kt": _dpsl_kt,
     "output-perturbation": _once("minimiser"), "objective-perturbation": _once("perturbed minimiser"),
     "frank-wolfe": _rounds("vertex"), "noisy-frank-wolfe": _rounds("gradient"),
