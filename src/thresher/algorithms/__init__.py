@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from thresher.algorithms.auto import Auto
+from thresher.algorithms.auto import Auto, DenseAuto
 from thresher.algorithms.dp_adam import DPAdam, DPLSAdam
 from thresher.algorithms.dp_agd import DPAGD
 from thresher.algorithms.dp_ight import DPIGHT
@@ -74,8 +74,11 @@ REGISTRY: dict[str, Callable[[], Algorithm]] = {
 """The algorithms for sparse models, by name."""
 
 DENSE: dict[str, Callable[[], Algorithm]] = {
-    cls.name: cls for cls in (DPSRM, DPLSSGD, DPLSAdam, DPSGD, DPAdam, DPGD, DPAGD, RRPSGD, STORM, SGD, LSSGD)
-}
+    cls.name: cls
+    for cls in (
+        Newton, DPSRM, DPLSSGD, DPLSAdam, DPSGD, DPAdam, DPGD, DPAGD, RRPSGD, ObjectivePerturbation, STORM, SGD, LSSGD,
+    )
+}  # fmt: skip
 """The algorithms whose models use every feature."""
 
 LOCAL: dict[str, Callable[[], LocalAlgorithm]] = {cls.name: cls for cls in (LDPIHT, LabelLDPIHT, LabelLasso)}
@@ -112,7 +115,7 @@ def resolve_dense(algorithm: str | Algorithm) -> Algorithm:
     Parameters
     ----------
     algorithm : str or instance
-        A name of ``DENSE``.
+        A name of ``DENSE``, or "auto".
 
     Returns
     -------
@@ -125,11 +128,14 @@ def resolve_dense(algorithm: str | Algorithm) -> Algorithm:
     0.8
     """
     if isinstance(algorithm, str):
+        if algorithm == "auto":
+            return DenseAuto()
         if algorithm not in DENSE:
             elsewhere = "; SparseRegressor and SparseClassifier have that one" if algorithm in REGISTRY else ""
-            raise ValueError(f"algorithm={algorithm!r} must be one of {', '.join(map(repr, DENSE))}{elsewhere}")
+            names = ", ".join(map(repr, ("auto", *DENSE)))
+            raise ValueError(f"algorithm={algorithm!r} must be one of {names}{elsewhere}")
         return DENSE[algorithm]()
-    if not isinstance(algorithm, (Stochastic, DPAGD)):
+    if not isinstance(algorithm, (Newton, Stochastic, DPAGD, ObjectivePerturbation)):
         raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as DPSGD(passes=10)")
     return algorithm
 

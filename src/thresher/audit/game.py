@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thresher.algorithms import DENSE, LOCAL, Algorithm, LocalAlgorithm, resolve, resolve_dense, resolve_local
+from thresher.algorithms import DENSE, LOCAL, REGISTRY, Algorithm, LocalAlgorithm, resolve, resolve_dense, resolve_local
 from thresher.audit.bounds import epsilon_lower, gaussian_epsilon_lower
 from thresher.audit.cases import Claim, Claimed, Estimator, Target
 from thresher.audit.guessing import Event, best_event, learnt_scores
@@ -320,7 +320,7 @@ def suspect_of(target: Target, outputs: int = 1) -> Suspect | None:
         return None
     if name_of(suspect) in LOCAL:
         return replace(suspect, algorithm=resolve_local(algorithm))
-    if isinstance(algorithm, str) and algorithm in DENSE:
+    if isinstance(algorithm, str) and algorithm in DENSE and algorithm not in REGISTRY:
         return replace(suspect, algorithm=resolve_dense(algorithm))
     return replace(suspect, algorithm=resolve(algorithm, outputs))
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Estimator = SparseRegressor | SparseClassifier | DenseRegressor | DenseClassifier
 
 SPARSE, DENSE = get_args(SparseName), get_args(DenseName)
+NAMES = list(dict.fromkeys((*SPARSE, *DENSE)))
 HELP: dict[str, str] = {each.name: each.metadata.get("help", "") for each in fields(SparseOptions)}
 
 
@@ -42,8 +43,8 @@ TaskOption = Annotated[TaskKind, typer.Option(help="What to fit.")]
 AlgorithmOption = Annotated[
     str,
     typer.Option(
-        help=f"Sparse: {', '.join(SPARSE)}. With a coefficient for every column: {', '.join(DENSE)}.",
-        autocompletion=lambda: [*SPARSE, *DENSE],
+        help=f"Sparse: {', '.join(SPARSE)}. With a coefficient for every column: {', '.join(NAMES[len(SPARSE):])}.",
+        autocompletion=lambda: NAMES,
     ),
 ]
 AdjacencyOption = Annotated[
@@ -76,7 +77,7 @@ def estimator_for(task: TaskKind, target_bound: str | None, **params: Any) -> Es
 
     classifier: type[SparseClassifier | DenseClassifier] = SparseClassifier
     regressor: type[SparseRegressor | DenseRegressor] = SparseRegressor
-    if params.get("algorithm") in DENSE:
+    if params.get("algorithm") in DENSE and params["algorithm"] not in SPARSE:  # what both have makes a sparse model
         classifier, regressor = DenseClassifier, DenseRegressor
         del params["sparsity"]
     if task is TaskKind.CLASSIFICATION:

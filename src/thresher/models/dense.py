@@ -49,8 +49,9 @@ class DenseClassifier(_DenseModel, ClassifierModel):
         The labels, public. If they are not given they are read from the data, and the certificate lists that as an
         assumption.
     algorithm : str or instance
-        "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd", "dp-adam", "dp-gd", "dp-agd", "rrpsgd"; not private: "storm",
-        "sgd", "lssgd". Or an instance from ``thresher.algorithms``, such as ``DPSGD(passes=10)``.
+        "auto" (newton where there are few columns, else dp-srm), "newton", "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd",
+        "dp-adam", "dp-gd", "dp-agd", "rrpsgd", "objective-perturbation"; not private: "storm", "sgd", "lssgd". Or an
+        instance from ``thresher.algorithms``, such as ``DPSGD(passes=10)``.
     loss : "logistic" or "nonconvex-logistic"
         What ``penalty`` multiplies: the sum of t^2 / 2 over the coefficients t, or of t^2 / (1 + t^2).
     penalty : float
@@ -122,8 +123,9 @@ class DenseRegressor(_DenseModel, RegressorModel):
     target_bound : float or (low, high)
         The target is clipped to [-B, B], or to [low, high]. Required, and public.
     algorithm : str or instance
-        "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd", "dp-adam", "dp-gd", "dp-agd", "rrpsgd"; not private: "storm",
-        "sgd", "lssgd". Or an instance from ``thresher.algorithms``, such as ``DPSGD(passes=10)``.
+        "auto" (newton where there are few columns, else dp-srm), "newton", "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd",
+        "dp-adam", "dp-gd", "dp-agd", "rrpsgd", "objective-perturbation"; not private: "storm", "sgd", "lssgd". Or an
+        instance from ``thresher.algorithms``, such as ``DPSGD(passes=10)``.
     penalty : float
         Of half the sum of squared coefficients. Public, so it needs no noise.
     adjacency : "replace-one" or "add-remove"

@@ -36,12 +36,13 @@ __all__ = ["AdjacencyName", "CentralOptions", "DenseName", "DenseOptions", "FitO
 
 AdjacencyName = Literal["replace-one", "add-remove"]
 SparseName = Literal[
-    "auto", "pursuit", "dp-ight", "peeling", "output-perturbation", "two-stage", "dpsl-kt", "frank-wolfe",
+    "auto", "newton", "pursuit", "dp-ight", "peeling", "output-perturbation", "two-stage", "dpsl-kt", "frank-wolfe",
     "noisy-frank-wolfe", "ight",
 ]  # fmt: skip
 DenseName = Literal[
-    "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd", "dp-adam", "dp-gd", "dp-agd", "rrpsgd", "storm", "sgd", "lssgd"
-]
+    "auto", "newton", "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd", "dp-adam", "dp-gd", "dp-agd", "rrpsgd",
+    "objective-perturbation", "storm", "sgd", "lssgd",
+]  # fmt: skip
 
 
 def _help(text: str) -> dict[str, str]:
@@ -105,5 +106,5 @@ class DenseOptions(ModelOptions):
 
     epsilon: float = 1.0
     delta: float | None = None
-    algorithm: DenseName | Algorithm = field(default="dp-srm", kw_only=True)
+    algorithm: DenseName | Algorithm = field(default="auto", kw_only=True)
     penalty: float = field(default=0.0, kw_only=True)
