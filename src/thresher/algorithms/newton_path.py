@@ -133,7 +133,9 @@ class NewtonPath:
             return
         if not self.classes:
             allowed = ALLOWED * math.sqrt(2) * self._left[GaussianRestrictedGradient][0].multiplier
-            self.values[0] -= self._mean_residuals(self._clip_of_residuals(allowed) * INTERCEPT_ENTRY)
+            found = self._mean_residuals(self._clip_of_residuals(allowed) * INTERCEPT_ENTRY)
+            noise = (self._noise / INTERCEPT_ENTRY) ** 2
+            self.values[0] -= found * np.maximum(1 - noise / np.maximum(found**2, 1e-300), 0.0)
             return
         if self.outputs == 1:
             self.values[0] = centre_of(float(self.shares[0]), float(self._variances()[0]))
