@@ -192,17 +192,15 @@ def test_several_classes_are_told_apart_by_one_gradient_for_all():
 # -- dense models -------------------------------------------------------------------------------------------------
 
 
-def test_dense_models_keep_every_column_and_beat_random_batches_on_correlated_ones():
+def test_dense_models_keep_every_column_and_explain_nearly_what_least_squares_do():
     rng = np.random.default_rng(7)
     X = correlated(8000, 15)
     y = 3 * (X[:, 0] - X[:, 1]) + 3 * (X[:, 2] - X[:, 3]) + 0.3 * rng.normal(size=8000)
     facts = {"epsilon": 1.0, "feature_bound": 1.0, "row_bound": 2.5, "random_state": 0}
-    newton, batches = (
-        DenseRegressor(target_bound=(-5, 5), algorithm=name, **facts).fit(X, y) for name in ("auto", "dp-srm")
-    )
-    assert newton.algorithm_ == "newton"
-    assert np.count_nonzero(newton.coef_) == 15
-    assert explained(y, newton.predict(X)) > explained(y, batches.predict(X)) + 0.02
+    model = DenseRegressor(target_bound=(-5, 5), **facts).fit(X, y)
+    assert model.algorithm_ == "newton"
+    assert np.count_nonzero(model.coef_) == 15
+    assert explained(y, model.predict(X)) > 0.95 * explained(y, LinearRegression().fit(X, y).predict(X))
     z = np.digitize(y, np.quantile(y, [0.3, 0.6]))
     assert DenseClassifier(classes=[0, 1, 2], **facts).fit(X, z).algorithm_ == "newton"
 
