@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from thresher.audit.broken import (
+    ClippedEarly,
     FreeSign,
     QuietLabels,
     QuietNoise,
@@ -15,6 +16,7 @@ from thresher.audit.broken import (
     ReusedBatch,
     SwappedClips,
     Twice,
+    TwoSided,
     Unbounded,
     Unclipped,
     UnclippedLabels,
@@ -31,8 +33,10 @@ from thresher.vaults import CentralVault, LabelVault, SimulatedVault
 from thresher.vaults.randomisers import Gaussian, Laplace, Piecewise
 from thresher.vaults.randomness import NoiseSource
 
-CHOICES = ["selection", "votes", "quantile", "vertex", "step-length"]
-NUMBERS = ["gradient", "restricted-gradient", "moments", "gram", "minimiser", "pure-minimiser", "labels"]
+CHOICES = ["selection", "votes", "quantile", "near-maximum", "vertex", "step-length"]
+PROJECTED = ["projected-gradient", "projected-gram"]
+NUMBERS = ["gradient", "restricted-gradient", "mean", "moments", "gram", "minimiser", "pure-minimiser", "labels"]
+NUMBERS += PROJECTED
 
 
 def vault_of(kind, name, *, noise=None, rows="second"):
@@ -88,7 +92,7 @@ def test_quiet_noise_tells_the_scale_it_used():
     assert QuietNoise(0).gumbel_top(np.zeros(2), 1, 2.0, 3.0)[1] == pytest.approx(4.2)
 
 
-@pytest.mark.parametrize("name", ["gradient", "restricted-gradient", "moments", "labels"])
+@pytest.mark.parametrize("name", ["gradient", "restricted-gradient", "mean", "moments", "labels"])
 def test_quiet_answers_lie_seven_tenths_as_far_from_the_truth(name):
     """With the same random bits: the noise of the sound copy, scaled."""
     exact, plain, quiet = [], [], []
@@ -147,10 +151,48 @@ def test_an_unclipped_gradient_by_hand():
     np.testing.assert_allclose(gradient, np.full(4, -1e6 / 20))
 
 
+@pytest.mark.parametrize(("name", "further"), [("projected-gradient", 5**0.5), ("projected-gram", 5.0)])
+def test_rows_that_are_clipped_early_move_an_answer_by_as_much_as_the_basis_makes_them_longer(name, further):
+    moves, records = {}, {}
+    for kind in (CentralVault, ClippedEarly):
+        (one, records[kind]), (other, _) = (exact_value(kind, name, rows) for rows in ("first", "second"))
+        moves[kind] = float(np.linalg.norm(one - other))
+    assert moves[ClippedEarly] == pytest.approx(further * moves[CentralVault], rel=1e-9)
+    assert records[ClippedEarly] == records[CentralVault]
+
+
+@pytest.mark.parametrize("name", ["gradient", "restricted-gradient", "gram"])
+def test_rows_without_a_basis_are_clipped_in_time(name):
+    sound, broken = (answer_of(kind, name, noise=NoiseSource(4)) for kind in (CentralVault, ClippedEarly))
+    np.testing.assert_array_equal(sound, broken)
+
+
+# -- two sides at the price of one ----------------------------------------------------------------------------------
+
+
+def test_two_sided_scores_move_twice_as_far_apart_and_are_noised_like_one_sided_ones():
+    apart = {}
+    for kind in (CentralVault, TwoSided):
+
+        class Glass(kind):
+            """Shows its exact scores."""
+
+            def _pick_noisy(self, scores, *args):
+                self.scores = scores.copy()
+                return super()._pick_noisy(scores, *args)
+
+        vaults = [vault_of(Glass, "near-maximum", rows=rows) for rows in ("first", "second")]
+        for vault in vaults:
+            QUESTIONS["near-maximum"].probe.run(vault)
+        assert {vault.answers[0].scale for vault in vaults} == {QUESTIONS["near-maximum"].probe.release.multiplier}
+        apart[kind] = float(np.ptp(vaults[1].scores - vaults[0].scores))
+    assert apart == {CentralVault: 1.0, TwoSided: 2.0}
+
+
 # -- free signs -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels"])
+@pytest.mark.parametrize("name", ["gradient", "restricted-gradient", "mean", "minimiser", "pure-minimiser", "labels"])
 def test_free_signs_are_those_of_the_exact_values_and_sizes_are_noisy(name):
     sizes = set()
     for seed in range(20):

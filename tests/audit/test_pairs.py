@@ -28,6 +28,8 @@ BUILT_IN = {
     "one rises, logistic": lambda: pairs.one_rises(LOGISTIC),
     "support flip": pairs.support_flip,
     "support flip, small": lambda: pairs.support_flip(101, 2),
+    "opposite rows": pairs.opposite_rows,
+    "above all": pairs.above_all,
     "orthogonal rows": pairs.orthogonal_rows,
     "full row": pairs.full_row,
     "ranks": pairs.ranks,
@@ -178,7 +180,8 @@ def moved(first, second):
     return float(np.linalg.norm(one.value - other.value)), first.answers[0].sensitivity
 
 
-NUMBERS = ["gradient", "restricted-gradient", "moments", "gram", "minimiser", "labels", "pure-minimiser"]
+AVERAGES = ["gradient", "restricted-gradient", "projected-gradient", "mean", "moments", "gram", "projected-gram"]
+NUMBERS = [*AVERAGES, "minimiser", "labels", "pure-minimiser"]
 CHOICES = ["selection", "votes", "quantile", "vertex", "signed-vertex", "walked-vertex", "step-length"]
 TEXTS = ["categories", "rare-category"]
 BATCHES = [name for name, question in QUESTIONS.items() if isinstance(question.probe.release, SampledRelease)]
@@ -187,7 +190,7 @@ BATCHES = [name for name, question in QUESTIONS.items() if isinstance(question.p
 def test_every_question_is_a_number_or_a_choice_or_of_a_batch_or_of_texts_or_the_perturbed_minimiser_or_a_report():
     """Reports are in test_local_witness.py, texts in vaults/test_texts.py."""
     central = {name for name, question in QUESTIONS.items() if question.probe.trust == "central"}
-    others = {"perturbed-minimiser", "norm-quantile"}  # of which the second does not move at all
+    others = {"perturbed-minimiser", "norm-quantile", "near-maximum"}  # of which the second does not move at all
     assert {*NUMBERS, *CHOICES, *BATCHES, *TEXTS, *others} == central
 
 
@@ -207,7 +210,7 @@ def test_numbers_move_by_their_sensitivity_and_no_more(name):
     assert 0.985 * sensitivity <= distance <= sensitivity * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("name", ["gradient", "restricted-gradient", "moments", "gram"])
+@pytest.mark.parametrize("name", AVERAGES)
 def test_averages_move_by_exactly_their_sensitivity(name):
     distance, sensitivity = moved(*heard(QUESTIONS[name]))
     assert distance == pytest.approx(sensitivity, rel=1e-12)
@@ -264,6 +267,20 @@ def test_one_rises_brings_a_choice_close_to_its_whole_epsilon():
     losses, root = np.abs(np.log(laws[1] / laws[0])), math.exp(epsilon / 2)
     assert 0.8 * epsilon < np.max(losses) <= epsilon
     assert np.max(losses) == pytest.approx(epsilon / 2 + math.log((1 + 7 * root) / (root + 7)), rel=1e-9)
+
+
+def test_scores_of_a_near_maximum_move_by_one_or_not_at_all():
+    np.testing.assert_allclose(score_moves("near-maximum"), [-1.0] * 4 + [0.0] * 20, atol=1e-12)
+
+
+def test_levels_that_become_worse_bring_a_near_maximum_close_to_its_whole_epsilon():
+    """Of 24 levels of equal scores, up to the least price, four fall by epsilon in units of the noise."""
+    first, second = heard(QUESTIONS["near-maximum"])
+    epsilon, scale = QUESTIONS["near-maximum"].claim.epsilon, first.answers[0].scale
+    laws = [np.exp(v.scores[0] / scale) / np.sum(np.exp(v.scores[0] / scale)) for v in (first, second)]
+    loss = math.log(laws[0][:4].sum() / laws[1][:4].sum())
+    assert loss == pytest.approx(epsilon + math.log((4 * math.exp(-epsilon) + 20) / 24), abs=1e-4)
+    assert 0.9 * epsilon < loss <= epsilon
 
 
 def test_the_perturbed_minimiser_meets_a_row_that_stays_clipped():

@@ -71,6 +71,8 @@ def test_questions_about_batches_and_blocks_are_about_people_where_these_are_the
     assert "batch of people" in question_named("sampled gradient").asked("person")
     assert "blocks of people" in question_named("votes").asked("person")
     assert "blocks of rows" in question_named("votes").asked("row")
+    assert "of the people" in question_named("near maximum").asked("person")
+    assert "of the rows" in question_named("near maximum").asked("row")
 
 
 @each_question
@@ -95,6 +97,14 @@ def test_a_question_has_a_rule_for_its_clip_wherever_it_has_a_sensitivity(questi
     least, most = question.clips_of_bounds(FACTS) or question.clips_of_settings(FACTS, settings, 2)
     assert 0 <= least <= most
     assert most > 0
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_a_mean_moves_as_a_gradient_does_and_a_near_maximum_by_one_row(adjacency):
+    assert question_named("mean").sensitivity(0.3, N, adjacency) == adjacency.contributions * 0.3 / N
+    assert question_named("near maximum").sensitivity(1.0, N, adjacency) == 1.0
+    assert question_named("near maximum").clips_of_bounds(FACTS) == (1.0, 1.0)
+    assert question_named("mean").clips_of_settings(FACTS, {}, 2) == (0.0, FACTS.norm_in_units(2))
 
 
 def test_an_unknown_question_is_refused_and_the_known_ones_are_listed():

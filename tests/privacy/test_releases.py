@@ -15,6 +15,7 @@ from scipy import integrate, stats
 
 from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.composition import Choice
 from thresher.privacy.conversions import gaussian_epsilon, zcdp_epsilon
 from thresher.privacy.releases import (
     _KINDS,
@@ -26,11 +27,13 @@ from thresher.privacy.releases import (
     GaussianGradient,
     GaussianGram,
     GaussianLabels,
+    GaussianMean,
     GaussianMinimiser,
     GaussianMoments,
     GaussianReport,
     GaussianRestrictedGradient,
     GaussianScore,
+    GumbelNearMaximum,
     GumbelQuantile,
     GumbelSelection,
     GumbelStep,
@@ -66,6 +69,7 @@ GAUSSIANS = [
     GaussianLabels,
     GaussianReport,
     GaussianScore,
+    GaussianMean,
 ]
 REPORTS = [
     SphereReport(times=3, epsilon=0.7, dimension=10, height=0.1),
@@ -78,6 +82,7 @@ BINOMIAL = [BinomialGradient, BinomialMinimiser]
 SKELLAM = [SkellamGradient, SkellamMinimiser]
 TOPS = [GumbelSelection, GumbelVotes]
 GUMBELS = [GumbelQuantile, GumbelVertex, GumbelStep]
+ONE_SIDED = [GumbelNearMaximum]
 SAMPLED = [
     SampledGradient(3, 2.5, 10, 100, "poisson", Adjacency.ADD_REMOVE),
     SampledMomentum(3, 2.5, 10, 100, "fixed", Adjacency.REPLACE_ONE),
@@ -85,7 +90,7 @@ SAMPLED = [
 ONE_OF_EACH = [
     *(kind(times=3, sd_per_sensitivity=2.5) for kind in GAUSSIANS),
     *(kind(times=3, scale_per_sensitivity=2.5, picks=4) for kind in TOPS),
-    *(kind(times=3, scale_per_sensitivity=2.5) for kind in (*GUMBELS, LaplaceVertex)),
+    *(kind(times=3, scale_per_sensitivity=2.5) for kind in (*GUMBELS, *ONE_SIDED, LaplaceVertex)),
     GaussianCategories(times=3, sd_per_sensitivity=2.5, clearance=6.0),
     PerturbedMinimiser(times=1, sd_per_sensitivity=2.5, curvature_ratio=0.1, sd_per_tolerance=30.0),
     L2LaplaceMinimiser(times=2, epsilon=0.7),
@@ -180,7 +185,7 @@ def test_a_filter_is_one_cap_priced_in_zcdp():
 def test_multipliers_are_noise_scale_over_sensitivity():
     central = ONE_OF_EACH[: -len(REPORTS)]
     assert [release.multiplier for release in central] == [
-        *[2.5] * 16,
+        *[2.5] * 18,
         1 / 0.7,
         0.0,
         0.0,
@@ -319,11 +324,13 @@ def test_each_release_names_its_question_and_its_noise():
         ("labels", "gaussian"),
         ("local labels", "gaussian"),
         ("score", "gaussian"),
+        ("mean", "gaussian"),
         ("selection", "gumbel"),
         ("votes", "gumbel"),
         ("quantile", "gumbel"),
         ("vertex", "gumbel"),
         ("step length", "gumbel"),
+        ("near maximum", "gumbel"),
         ("vertex", "laplace"),
         ("categories", "thresholded gaussian"),
         ("perturbed minimiser", "gaussian in the objective"),
@@ -432,7 +439,7 @@ def test_extreme_multipliers_have_a_price(sd, epsilon):
 multipliers = st.floats(math.log(1e-2), math.log(1e3)).map(math.exp)
 rhos = st.floats(math.log(1e-6), math.log(100)).map(math.exp)
 FIELD = dict.fromkeys(GAUSSIANS, "sd_per_sensitivity")
-FIELD |= dict.fromkeys((*TOPS, *GUMBELS, LaplaceVertex), "scale_per_sensitivity")
+FIELD |= dict.fromkeys((*TOPS, *GUMBELS, *ONE_SIDED, LaplaceVertex), "scale_per_sensitivity")
 
 
 @given(multipliers, st.integers(1, 50), st.integers(1, 20), st.sampled_from(TOPS))
@@ -449,13 +456,23 @@ def test_a_single_choice_costs_as_much_as_a_top_of_one(kind):
     assert kind(7, 1.7).cost() == GumbelSelection(7, 1.7, picks=1).cost()
 
 
+@given(multipliers, st.integers(1, 50), st.sampled_from(ONE_SIDED))
+def test_scores_that_move_one_way_cost_as_much_as_others_with_twice_the_noise(multiplier, times, kind):
+    """Their loss has half the range: a quarter of the rho, half of the epsilon, and the same exact composition."""
+    one_sided, other = kind(times, multiplier), GumbelQuantile(times, 2 * multiplier)
+    assert one_sided.range_of_loss == pytest.approx(1 / multiplier)
+    assert one_sided.cost() == other.cost()
+    assert one_sided.cost().rho == pytest.approx(times / multiplier**2 / 8)
+    assert one_sided.steps == other.steps == (Choice(other.range_of_loss),)
+
+
 def test_a_choice_by_laplace_noise_costs_four_times_the_rho_of_one_by_gumbel_noise():
     laplace, gumbel = LaplaceVertex(7, 1.7).cost(), GumbelVertex(7, 1.7).cost()
     assert laplace.pure == gumbel.pure == pytest.approx(7 * 2 / 1.7)
     assert laplace.rho == pytest.approx(4 * gumbel.rho)
 
 
-@given(rhos, st.integers(1, 100), st.integers(1, 30), st.sampled_from([*GAUSSIANS, *TOPS, *GUMBELS]))
+@given(rhos, st.integers(1, 100), st.integers(1, 30), st.sampled_from([*GAUSSIANS, *TOPS, *GUMBELS, *ONE_SIDED]))
 def test_a_release_for_rho_costs_that_rho(rho, times, picks, kind):
     picks = {"picks": picks} if kind in TOPS else {}
     release = kind.for_rho(rho, times, **picks)
@@ -464,7 +481,7 @@ def test_a_release_for_rho_costs_that_rho(rho, times, picks, kind):
     assert getattr(release, "picks", None) == picks.get("picks")
 
 
-@pytest.mark.parametrize("kind", [*GAUSSIANS, *TOPS, *GUMBELS])
+@pytest.mark.parametrize("kind", [*GAUSSIANS, *TOPS, *GUMBELS, *ONE_SIDED])
 def test_an_infinite_rho_buys_no_noise_and_a_plain_use_is_one(kind):
     assert kind.for_rho(math.inf).multiplier == 0.0
     assert kind.for_rho(0.3).times == 1

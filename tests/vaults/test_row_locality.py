@@ -107,9 +107,16 @@ def quantities(X, y, loss, bounds, form, hardened=False):
     few[7:] = 0
     support = np.array([0, 3, 5, 11, 36])
     units = rng.uniform(0.5, 2, len(support))
+    basis = rng.normal(size=(len(support), 3))
+    restricted, projected = engine.columns(support, 1 / units), engine.projected(support, basis / units[:, None])
     found = {
         "norms": vault._norms(),
-        "restricted norms": engine.columns(support, 1 / units).row_norms(),
+        "restricted norms": restricted.row_norms(),
+        "projected rows": projected.product(np.eye(3)),
+        "projected norms": projected.row_norms(),
+        "projected limits": vault._limits_of(projected.row_norms(), 0.3),
+        "restricted sizes": vault._sizes("gradient norms", engine, vault.problem.origin(), support),
+        "projected sizes": vault._sizes("gradient norms", engine, vault.problem.origin(), support, basis),
         "limits": vault._limits(0.3),
         "targets": vault._targets,
     }
@@ -258,9 +265,12 @@ def test_equal_rows_have_equal_bits_wherever_they_lie(loops):
             X = np.tile(row, (n, 1))
             for rows in (X, X.astype(np.float32), sparse.csc_array(X)):
                 engine = engine_for(clip_rows(rows, Bounds(feature=9.0)), 0.7)
+                projected = engine.projected(np.arange(d + 1), np.vstack([theta, np.ones(3)]))
                 batch = engine.by_rows().take(np.arange(n))
                 for found in (
                     engine.row_norms(),
+                    projected.row_norms(),
+                    *projected.X.T,
                     engine.product(np.append(theta[:, 0], 0.3)),
                     *engine.product(np.vstack([theta, np.ones(3)])).T,
                     batch.product(np.append(theta[:, 0], 0.3)),

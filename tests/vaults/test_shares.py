@@ -18,9 +18,11 @@ from thresher.privacy.releases import (
     GaussianGradient,
     GaussianGram,
     GaussianLabels,
+    GaussianMean,
     GaussianMinimiser,
     GaussianMoments,
     GaussianRestrictedGradient,
+    GumbelNearMaximum,
     GumbelQuantile,
     GumbelSelection,
     GumbelStep,
@@ -43,6 +45,7 @@ OTHERS, D, BATCH = 8, 5, 3  # people beside the one who changes, columns, people
 N = OTHERS + 1
 LEVELS = np.array([-0.3, 0.013, 0.31, 0.77, 1.51, 33.3])
 SUPPORT = np.array([2, 0])
+BASIS = np.array([[1.0, 2.0], [-0.5, 3.0]])
 FEATURES = np.array([[1.0, -2.0], [0.3, 0.0], [5.0, 1.0]])
 
 
@@ -61,8 +64,14 @@ class Glass(CentralVault):
         return super()._release_noisy(value, release, clip, sensitivity, error)
 
     def _release_choice(self, scores, picks, release, clip, sensitivity, error):
-        self.shown, self.stated, self.error = (lambda v: np.max(np.abs(v))), (np.array(scores), sensitivity), error
+        # of a near maximum no two scores may be moved further apart, and none further than that
+        moved = (lambda v: np.ptp(np.append(v, 0.0))) if isinstance(release, GumbelNearMaximum) else _largest
+        self.shown, self.stated, self.error = moved, (np.array(scores), sensitivity), error
         return super()._release_choice(scores, picks, release, clip, sensitivity, error)
+
+
+def _largest(values):
+    return np.max(np.abs(values))
 
 
 def sampled(kind):
@@ -78,8 +87,13 @@ QUESTIONS = {
     "restricted gradient": (
         plain(GaussianRestrictedGradient), lambda v, r, t, c: v.restricted_gradient(t, SUPPORT, r, c),
     ),
+    "projected gradient": (
+        plain(GaussianRestrictedGradient), lambda v, r, t, c: v.restricted_gradient(t, SUPPORT, r, c, BASIS),
+    ),
+    "mean": (plain(GaussianMean), lambda v, r, t, c: v.mean(np.array([3, 0, 1]), r, c)),
     "moments": (plain(GaussianMoments), lambda v, r, t, c: v.moments(np.array([1, 4, 2]), r)),
     "gram": (plain(GaussianGram), lambda v, r, t, c: v.gram(np.array([3, 0, 1]), r, norm=0.8)),
+    "projected gram": (plain(GaussianGram), lambda v, r, t, c: v.gram(SUPPORT, r, norm=0.8, basis=BASIS)),
     "minimiser": (plain(GaussianMinimiser), lambda v, r, t, c: v.minimiser(r, c, 0.5)),
     "labels": (plain(GaussianLabels), lambda v, r, t, c: v.labels(FEATURES, SUPPORT, r, c, 0.5)),
     "selection": (plain(GumbelSelection, picks=2), lambda v, r, t, c: v.selection(t, r, c)),
@@ -88,6 +102,16 @@ QUESTIONS = {
     "restricted norms": (plain(GumbelQuantile), lambda v, r, t, c: v.quantile("row norms", 0.4, LEVELS, t, r, SUPPORT)),
     "targets": (plain(GumbelQuantile), lambda v, r, t, c: v.quantile("targets", 0.5, LEVELS, t, r)),
     "column": (plain(GumbelQuantile), lambda v, r, t, c: v.column_quantile(1, 0.4, LEVELS, r)),
+    "near maximum": (
+        plain(GumbelNearMaximum), lambda v, r, t, c: v.near_maximum("gradient norms", LEVELS, 1.7, 0.3, t, r),
+    ),
+    "restricted near maximum": (
+        plain(GumbelNearMaximum), lambda v, r, t, c: v.near_maximum("row norms", LEVELS, 0.0, 0.0, t, r, SUPPORT),
+    ),
+    "projected near maximum": (
+        plain(GumbelNearMaximum),
+        lambda v, r, t, c: v.near_maximum("gradient norms", LEVELS, 0.0, 0.0, t, r, SUPPORT, BASIS),
+    ),
     "step length": (
         plain(GumbelStep),
         lambda v, r, t, c: v.step_length(t, np.linspace(1, -1, len(t)), np.array([0.0, 0.1, 1.0, 1e3]), r, c),
@@ -99,7 +123,10 @@ QUESTIONS = {
     ),
     "votes": (plain(GumbelVotes, picks=2), lambda v, r, t, c: v.votes(r, blocks=6)),
 }  # fmt: skip
-OF_SEVERAL_CLASSES = ("gradient", "sampled gradient", "sampled momentum", "step length")
+OF_SEVERAL_CLASSES = (
+    "gradient", "restricted gradient", "projected gradient", "mean", "gram", "projected gram", "near maximum",
+    "projected near maximum", "sampled gradient", "sampled momentum", "step length",
+)  # fmt: skip
 POOL = [np.full(D, wild) for wild in (1e300, -1e300, 1e-320, 0.0, 1.0, -1.0, 1e6, 0.3)]
 POOL += [np.array([1.0, -1e300, 0.5, 0.0, 1e6]), *np.eye(D), *(-1e300 * np.eye(D)[:2])]
 TARGETS = {"squared": (0.0, 1.0, -1.0, 1e300, -1e300), "logistic": (0.0, 1.0), "multinomial": (0, 1, 2)}
@@ -191,13 +218,20 @@ def worst_pair(rows=20):
     return with_person(table, [(np.ones(D), 1.0)] * rows), table
 
 
+def below_all(rows=20):
+    """Others above some levels, and a person whose rows are all below these, or none: rows above are what is left."""
+    table = np.ones((OTHERS, D)), np.ones(OTHERS), np.arange(OTHERS)
+    return with_person(table, [(np.zeros(D), 0.0)] * rows), table
+
+
 @pytest.mark.parametrize("question", [name for name in QUESTIONS if name != "votes"])
 @pytest.mark.parametrize("form", FORMS)
 def test_without_shares_the_test_above_would_fail(question, form):
     facts = {"form": form, "clip": 0.1, "theta": np.full(D, 0.1)}
-    moved, stated = movement(question, *worst_pair(), weighted=False, **facts)
+    pair = below_all() if "near maximum" in question else worst_pair()
+    moved, stated = movement(question, *pair, weighted=False, **facts)
     assert moved > 1.5 * stated
-    moved, stated = movement(question, *worst_pair(), **facts)
+    moved, stated = movement(question, *pair, **facts)
     assert moved <= stated * (1 + 1e-9)
 
 
@@ -241,9 +275,19 @@ def test_moments_and_gram_matrices_are_means_over_people(form):
     for release, ask in (
         (GaussianMoments(1, 0.0), lambda vault, release: vault.moments(columns, release)),
         (GaussianGram(1, 0.0), lambda vault, release: np.diag(vault.gram(columns, release, 100.0))),
+        (GaussianGram(1, 0.0), lambda vault, release: np.diag(vault.gram(columns, release, 100.0, np.eye(D)))),
     ):
         expected = np.mean([(rows[owners == person] ** 2).mean(axis=0) for person in range(N)], axis=0)
         np.testing.assert_allclose(ask(make_vault(table, release, form=form), release), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_means_are_means_over_people(form):
+    table = X, _, owners = with_person(others("squared", 3), [(np.ones(D), 1.0), (np.zeros(D), 0.0)])
+    rows, release = np.clip(X, -1, 1), GaussianMean(1, 0.0)
+    expected = np.mean([rows[owners == person].mean(axis=0) for person in range(N)], axis=0)
+    found = make_vault(table, release, form=form).mean(np.arange(D), release, 100.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "fixed"])
@@ -353,7 +397,9 @@ def test_a_wide_row_is_longer_than_its_computed_norm_and_that_is_paid_for(form):
     assert round_off(1, clip, 1) < longer <= norm_error(d, clip)
 
 
-@pytest.mark.parametrize("question", ["gradient", "gram", "residuals", "step length", "sampled gradient"])
+@pytest.mark.parametrize(
+    "question", ["gradient", "gram", "residuals", "near maximum", "mean", "step length", "sampled gradient"]
+)
 def test_hardened_noise_pays_for_the_round_off_of_many_rows(question):
     kind, ask = QUESTIONS[question]
     release = kind(Adjacency.REPLACE_ONE)

@@ -19,6 +19,7 @@ from thresher.privacy.laws.skellam import Skellam
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianReport, Release, SampledRelease
 from thresher.vaults import CentralVault, LabelVault, SimulatedVault, TextVault
+from thresher.vaults.central.rows import Restricted
 from thresher.vaults.people import Reporter
 from thresher.vaults.polytopes import Walk
 from thresher.vaults.randomness import NoiseSource
@@ -26,6 +27,7 @@ from thresher.vaults.randomness import NoiseSource
 __all__ = [
     "AskedTwice",
     "BarePart",
+    "ClippedEarly",
     "FreeSign",
     "KnownCoins",
     "LowThreshold",
@@ -39,6 +41,7 @@ __all__ = [
     "SharedFormula",
     "SwappedClips",
     "Twice",
+    "TwoSided",
     "Unclipped",
     "UnclippedLabels",
     "UnclippedParties",
@@ -83,6 +86,22 @@ class Unclipped(CentralVault):
 
     def _clipped_losses(self, margins: Floats, clip: float) -> Floats:
         return super()._clipped_losses(margins, WILDEST * clip)
+
+
+class ClippedEarly(CentralVault):
+    """Takes the norms of rows before they are multiplied by a basis for those of what is clipped."""
+
+    def _restricted(self, engine: Any, support: Indices, basis: Floats | None = None) -> Restricted:
+        columns = super()._restricted(engine, support, basis)
+        return columns._replace(norms=super()._restricted(engine, support).norms)
+
+
+class TwoSided(CentralVault):
+    """Scores a level by the distance from the allowed number, as a quantile does, at the price of a near maximum: where
+    a row comes to be above all levels, those with too few rows above become better and those with too many worse."""
+
+    def _not_allowed(self, above: Floats | Indices, allowed: float) -> Floats:
+        return np.abs(above - allowed)
 
 
 class SharedFormula(CentralVault):

@@ -7,6 +7,7 @@ from typing import Any
 from thresher.audit.broken import (
     AskedTwice,
     BarePart,
+    ClippedEarly,
     FreeSign,
     KnownCoins,
     LowThreshold,
@@ -20,6 +21,7 @@ from thresher.audit.broken import (
     SharedFormula,
     SwappedClips,
     Twice,
+    TwoSided,
     Unclipped,
     UnclippedLabels,
     UnclippedParties,
@@ -46,9 +48,9 @@ def _broken() -> list[AuditCase]:
     """
     others = ("signed-vertex", "sampled-gradients", "few-fixed-gradient", "rare-category", "norm-quantile")
     quiet = [name for name, item in QUESTIONS.items() if item.probe.trust == "central" and name not in others]
-    unclipped = [name for name in quiet if name not in ("votes", "quantile", "categories")]
-    choices = ["selection", "votes", "quantile", "vertex", "signed-vertex", "step-length"]
-    signed = ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels", "signed-vertex"]
+    unclipped = [name for name in quiet if name not in ("votes", "quantile", "near-maximum", "categories")]
+    choices = ["selection", "votes", "quantile", "near-maximum", "vertex", "signed-vertex", "step-length"]
+    signed = ["gradient", "restricted-gradient", "mean", "minimiser", "pure-minimiser", "labels", "signed-vertex"]
     # with these the bound lies about four of its standard deviations above the claim: hardly any seed misses a copy
     most = dict.fromkeys([*choices, "walked-vertex"], 20_000) | {"pure-minimiser": 8_000, "selection": 30_000}
     # their prices, Renyi curves, are so much above their costs that 0.7 of the noise costs little more than claimed
@@ -59,6 +61,9 @@ def _broken() -> list[AuditCase]:
     cases += [_broken_case(name, "unclipped", {"vault": Unclipped}, 2_000) for name in unclipped]
     cases += [_broken_case(name, "free-sign", {"vault": FreeSign}, 1_000) for name in signed]
     cases += [_broken_case(name, "rerun", {"vault": Rerun}, 2_000) for name in choices]
+    projected = ("projected-gradient", "projected-gram")
+    cases += [_broken_case(name, "clipped-early", {"vault": ClippedEarly}, 1_000) for name in projected]
+    cases.append(_broken_case("near-maximum", "two-sided", {"vault": TwoSided}, 4_000))
     cases.append(_broken_case("rare-category", "low-threshold", {"vault": LowThreshold}, 2_000))
     cases.append(_broken_case("norm-quantile", "shared-formula", {"vault": SharedFormula}, 1_000))
     return cases

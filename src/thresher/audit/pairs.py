@@ -24,6 +24,7 @@ from thresher.vaults.problem import LinearProblem
 
 __all__ = [
     "Pair",
+    "above_all",
     "all_ones",
     "ballots",
     "crowd",
@@ -34,6 +35,7 @@ __all__ = [
     "mirrored_row",
     "on_a_level",
     "one_rises",
+    "opposite_rows",
     "orthogonal_rows",
     "ranks",
     "rare_text",
@@ -227,6 +229,13 @@ def orthogonal_rows(n: int = 10, d: int = 3) -> Pair:
     return Pair("orthogonal rows", (X, np.zeros(n)), (Z, np.zeros(n)), _problem(n, d, 1, SQUARED))
 
 
+def opposite_rows(n: int = 10, d: int = 3) -> Pair:
+    """One row of features at their bounds, or its negative: a mean moves by 2 clips, its sensitivity."""
+    X = np.zeros((n, d))
+    X[0] = WILD
+    return Pair("opposite rows", (X, np.zeros(n)), (-X, np.zeros(n)), _problem(n, d, 1, SQUARED))
+
+
 def full_row(n: int = 10, d: int = 3) -> Pair:
     """One row of zeros or of features at their bounds: second moments move by sqrt(d)/n, their sensitivity."""
     X = np.zeros((n, d))
@@ -247,6 +256,21 @@ def ranks(n: int = 40) -> Pair:
     moved = y.copy()
     moved[0] = 1.0
     return Pair("ranks", (y[:, None], y), (moved[:, None], moved), _problem(n, 1, 1, SQUARED))
+
+
+def above_all(n: int = 40, above: int = 9) -> Pair:
+    """One target moves from 0 to the end of its range, above all levels; so many are there, and one is at a half.
+
+    So at levels below a half ``above`` + 1 targets are above and one more comes, and at those beyond it one less. Where
+    the first number is allowed, low levels become worse by one and high ones stay as they are: scores of levels move by
+    1 or not at all, which is all they can move apart. By the distance from that number the high ones become better.
+    """
+    y = np.zeros(n)
+    y[1 : above + 1], y[-1] = WILD, 0.5
+    moved = y.copy()
+    moved[0] = WILD
+    X = np.zeros((n, 1))
+    return Pair("above all", (X, y), (X, moved), _problem(n, 1, 1, SQUARED))
 
 
 ON_A_LEVEL = (0.8772690696433787, 0.9398359119710803)

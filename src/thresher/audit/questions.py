@@ -24,10 +24,12 @@ from thresher.privacy.releases import (
     GaussianGradient,
     GaussianGram,
     GaussianLabels,
+    GaussianMean,
     GaussianMinimiser,
     GaussianMoments,
     GaussianReport,
     GaussianRestrictedGradient,
+    GumbelNearMaximum,
     GumbelQuantile,
     GumbelSelection,
     GumbelStep,
@@ -63,6 +65,8 @@ Ask = Callable[[Any, Any], object]
 GAUSSIAN_CLAIM = Claim(4.0, 1e-5)
 PURE_CLAIM = Claim(2.0)
 CLIP, RIDGE = 0.5, 10.0  # of a residual; a ridge that keeps every residual clipped
+LONGER = np.array([[2.0, 1.0], [1.0, -2.0]])
+"""A basis in which every row is longer, by the root of 5."""
 FAR = 1e3  # where margins of rows at their bounds are wildly wrong
 
 
@@ -118,12 +122,25 @@ def _restricted_gradient(vault: CentralVault, release: Release) -> Floats:
     return vault.restricted_gradient(vault.problem.origin(), np.array([0, 2]), release, CLIP * math.sqrt(2))
 
 
+def _projected_gradient(vault: CentralVault, release: Release) -> Floats:
+    columns = np.array([0, 2])
+    return vault.restricted_gradient(vault.problem.origin(), columns, release, CLIP, basis=LONGER)
+
+
+def _mean(vault: CentralVault, release: Release) -> Floats:
+    return vault.mean(np.arange(vault.problem.d), release, clip=1.0)
+
+
 def _moments(vault: CentralVault, release: Release) -> Floats:
     return vault.moments(np.arange(vault.problem.d), release)
 
 
 def _gram(vault: CentralVault, release: Release) -> Floats:
     return vault.gram(np.arange(vault.problem.d), release, norm=1.0)
+
+
+def _projected_gram(vault: CentralVault, release: Release) -> Floats:
+    return vault.gram(np.array([0, 1]), release, norm=1.0, basis=LONGER)
 
 
 def _minimiser(vault: CentralVault, release: Release) -> Floats:
@@ -157,6 +174,12 @@ def _norm_quantile(vault: CentralVault, release: Release) -> float:
     """Levels as pursuit has them; one is the norm of the pair's rows to the last bit, however powers are rounded."""
     levels = pairs.LEVEL * 1.1 ** -np.arange(-1.0, 19.0)
     return vault.quantile("row norms", 0.9, levels, vault.problem.origin(), release)
+
+
+def _near_maximum(vault: CentralVault, release: Release) -> float:
+    """A few levels that become worse, and five times as many that stay, of which none is better than another."""
+    levels = np.concatenate([np.linspace(0.1, 0.4, 4), np.linspace(0.6, 0.9, 20)])
+    return vault.near_maximum("residuals", levels, 10.0, 0.0, vault.problem.origin(), release)
 
 
 def _vertex(vault: CentralVault, release: Release) -> int:
@@ -259,8 +282,11 @@ def _questions() -> dict[str, AuditedQuestion]:
     gaussian = {
         "gradient": (GaussianGradient, _gradient, row),
         "restricted-gradient": (GaussianRestrictedGradient, _restricted_gradient, row),
+        "projected-gradient": (GaussianRestrictedGradient, _projected_gradient, row),
+        "mean": (GaussianMean, _mean, pairs.opposite_rows()),
         "moments": (GaussianMoments, _moments, pairs.full_row()),
         "gram": (GaussianGram, _gram, pairs.orthogonal_rows()),
+        "projected-gram": (GaussianGram, _projected_gram, pairs.orthogonal_rows()),
         "minimiser": (GaussianMinimiser, _minimiser, pairs.mirrored_row(n=20, d=2, sparsity=1)),
         "labels": (GaussianLabels, _labels, pairs.mirrored_row(n=20, d=2, sparsity=1)),
     }
@@ -274,6 +300,7 @@ def _questions() -> dict[str, AuditedQuestion]:
         "votes": (_gumbel(GumbelVotes, picks=1), _votes, pairs.ballots()),
         "quantile": (_gumbel(GumbelQuantile), _quantile, pairs.ranks()),
         "norm-quantile": (_gumbel(GumbelQuantile), _norm_quantile, pairs.on_a_level()),
+        "near-maximum": (GumbelNearMaximum(1, 1 / PURE_CLAIM.epsilon), _near_maximum, pairs.above_all()),
         "vertex": (_gumbel(GumbelVertex), _vertex, rises),
         "signed-vertex": (_gumbel(GumbelVertex), _signed_vertex, row),
         "walked-vertex": (_gumbel(GumbelVertex), _walked_vertex, pairs.leaning()),

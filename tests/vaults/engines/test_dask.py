@@ -106,10 +106,14 @@ def test_rows_have_the_bits_they_have_in_memory_whatever_lies_in_their_partition
     changed = rows.copy()
     changed[3] = wild
     engine, support = on_workers(changed, form, constant, client), np.array([0, 5, 7])
+    weights = np.array([[1.3, 0.2], [-0.7, 2.1], [0.1, 0.9]])
+    projected, alike = (rows.projected(support, weights) for rows in (engine, expected))
     for found, alone in (
         (engine.row_norms(), expected.row_norms()),
         (engine.product(theta), expected.product(theta)),
         (engine.columns(support, 1.7).row_norms(), expected.columns(support, 1.7).row_norms()),
+        (projected.row_norms(), alike.row_norms()),
+        *((projected.product(axis), alike.X @ axis) for axis in np.eye(2)),
     ):
         np.testing.assert_array_equal(np.delete(found, 3), np.delete(alone, 3))
 
@@ -119,6 +123,15 @@ def test_columns_are_an_engine_over_those_columns(rows, form, constant, support,
     support, factors = np.array(support), 1 / (1.0 + np.arange(len(support)))
     engine, expected = on_workers(rows, form, constant, client), in_memory(rows, form, constant)
     agree(engine.columns(support, factors), expected.columns(support, factors))
+
+
+@pytest.mark.parametrize("support", [[3], [7, 0, 4], [-1, 2]], ids=str)
+def test_projected_rows_are_an_engine_over_their_products(rows, form, constant, support, client):
+    """Of two columns at least, as ``agree`` wants them."""
+    support = np.array(support)
+    weights = np.random.default_rng(0).normal(size=(len(support), 2))
+    engine, expected = on_workers(rows, form, constant, client), in_memory(rows, form, constant)
+    agree(engine.projected(support, weights), expected.projected(support, weights))
 
 
 def keys_on(client, count):

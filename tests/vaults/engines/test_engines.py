@@ -79,6 +79,21 @@ def test_columns_are_an_engine_over_those_columns(engine, matrix, support):
     np.testing.assert_allclose(part.row_norms(), np.linalg.norm(matrix[:, support], axis=1), rtol=1e-12)
 
 
+@pytest.mark.parametrize("support", [[3], [7, 0, 4], [-1, 2], [5, 5, 1], list(range(D))], ids=str)
+@pytest.mark.parametrize("columns", [1, 2])
+def test_projected_rows_are_an_engine_over_their_products(engine, matrix, support, columns):
+    """A column that is named twice counts twice."""
+    support, r, theta = np.array(support), np.arange(N) - 4.0, np.arange(columns) + 1.0
+    weights = np.random.default_rng(columns).normal(size=(len(support), columns))
+    part, expected = engine.projected(support, weights), matrix[:, support] @ weights
+    assert part.dimension == columns
+    np.testing.assert_allclose(part.product(theta), expected @ theta, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(part.transposed_product(r), expected.T @ r, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(part.row_norms(), np.linalg.norm(expected, axis=1), rtol=1e-11, atol=1e-14)
+    w = np.random.default_rng(1).random(N)
+    np.testing.assert_allclose(part.gram(w), (w**2 * expected.T) @ expected, rtol=1e-11, atol=1e-12)
+
+
 def test_many_nonzeros_give_the_same_products_whatever_the_number_of_threads(monkeypatch):
     rng = np.random.default_rng(2)
     X = sparse.random_array((2000, 1000), density=0.3, random_state=rng, format="csc")

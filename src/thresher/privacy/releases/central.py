@@ -313,11 +313,12 @@ class GumbelNearMaximum(_Gumbel):
     that is allowed, minus a public price of the level.
 
     Delta = 1, and no two scores are moved more than 1 apart: of the rows above the levels, one row, or the part of a
-    person with several, is a(level) before and b(level) after, both from 1 down to 0 as levels rise (either is 0 where
-    it comes or goes). So for levels u < v the moves b - a differ by [b(u) - b(v)] - [a(u) - a(v)], which lies in [-1,
-    1]; and what exceeds the allowed number moves the same way as the count, and no further. The loss of an exponential
-    mechanism has the range by which the moves of its scores differ, here Delta and not 2 Delta: epsilon = 1 /
-    scale_per_sensitivity, of epsilon-bounded range.
+    person with several, is a(level) before and b(level) after, both falling from at most 1 to at least 0 as levels rise
+    (either is 0 where it comes or goes). So for levels u < v the moves b - a, none beyond 1, differ by [b(u) - b(v)] -
+    [a(u) - a(v)], which lies in [-1, 1]. What exceeds the allowed number moves the same way as the count, and no
+    further: two of opposite signs differ by no more than their counts, two of one sign by no more than the larger. The
+    loss of an exponential mechanism has the range by which the moves of its scores differ, here Delta and not 2 Delta:
+    epsilon = 1 / scale_per_sensitivity, of epsilon-bounded range (docs/guarantees.md, "Near maxima").
     """
 
     question: ClassVar[Question] = questions.NearMaximum()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from thresher.privacy.arrays import Floats, Indices, Matrix
+from thresher.privacy.bounds import LARGEST
 from thresher.privacy.budget import is_whole
 from thresher.privacy.releases import Release
 from thresher.privacy.sensitivity import ROUND_OFF
@@ -100,19 +101,26 @@ class Choices(Rows):
         A level costs the number of rows above it that are not allowed, and ``price`` rows for every level below it.
         Rows are measured as by ``quantile``; with a ``basis``, it is rows times that.
         """
+        _check_levels(levels, allowed, price)
         if support is not None:
             self._check_support(support)
+        self._check_basis(basis, support)
         engine = self._charge("near maximum", release, 1.0, theta)
         values = self._sizes(of, engine, theta, support, basis)
         price = max(price, LEAST_PRICE)
-        beyond = np.maximum(self._present - self._ranks(values, levels) - allowed, 0.0)
+        beyond = self._not_allowed(self._present - self._ranks(values, levels), allowed)
         scores = -(beyond + price * np.arange(len(levels)))
-        # shares are rounded, and so is the sum: of scores that go the same way one may go a little the other way
+        # Two moves are compared, of which each may be off on both sides: twice what one score is rounded by, which is
+        # at most 2 u of the terms, and of people what is rounded where their shares are added up
         error = 8 * ROUND_OFF * (self._most_present + allowed + price * len(levels))
         if self._shares is not None:
             error += 2 * self._round_off(1.0) * self.problem.n
         (at,) = self._release_choice(scores, 1, release, 1.0, self._sensitivity(release, 1.0), error)
         return float(levels[at])
+
+    def _not_allowed(self, above: Floats | Indices, allowed: float) -> Floats:
+        """How many of these numbers of rows are too many."""
+        return np.maximum(above - allowed, 0.0)
 
     def _sizes(
         self, of: str, engine: Engine, theta: Floats, support: Indices | None, basis: Floats | None = None
@@ -156,6 +164,14 @@ class Choices(Rows):
             return np.searchsorted(np.sort(values), levels, side="right")
         first = np.searchsorted(levels, values)  # the first level that a value does not exceed
         return self._shares.counted(first, len(levels))
+
+
+def _check_levels(levels: Floats, allowed: float, price: float) -> None:
+    if not (len(levels) and np.all(np.isfinite(levels)) and np.all(np.diff(levels) > 0)):
+        raise ValueError(f"levels={levels!r} must be finite numbers in increasing order")
+    for name, value in (("allowed", allowed), ("price", price)):
+        if not 0 <= value <= LARGEST:  # below 0, less round-off would be paid for than there is
+            raise ValueError(f"{name}={value!r} must be a number of rows, from 0 to {LARGEST:g}")
 
 
 PENALTY = 0.2

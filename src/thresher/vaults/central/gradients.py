@@ -38,6 +38,7 @@ class Averages(Rows):
         """
         clip = float(clip)
         self._check_support(support)
+        self._check_basis(basis, support)
         engine = self._charge("restricted gradient", release, clip, theta)
         columns, units, norms = self._restricted(engine, support, basis)
         value = self._mean_gradient(columns, self._margins(engine, theta), self._limits_of(norms, clip))
@@ -70,6 +71,7 @@ class Averages(Rows):
         a public ``basis``, of z_i = basis' x_i."""
         clip = float(norm) ** 2
         self._check_support(support)
+        self._check_basis(basis, support)
         engine = self._charge("gram", release, clip, self.problem.origin())
         columns, _, norms = self._restricted(engine, support, basis)
         factors = np.minimum(1.0, self._limits_of(norms, float(norm)))

@@ -10,6 +10,7 @@ import numpy as np
 
 from thresher.data.dask import apply_to_rows
 from thresher.privacy.arrays import Floats, Indices, Matrix
+from thresher.privacy.bounds import LARGEST
 from thresher.privacy.facts import MOST_ROWS_EACH
 from thresher.privacy.plan import Plan
 from thresher.privacy.questions import CertifiedSearch
@@ -189,8 +190,24 @@ class Rows(Vault):
         return self._engine
 
     def _check_support(self, support: Indices) -> None:
-        if not np.all((support >= 0) & (support < self.problem.dimension)):
-            raise ValueError(f"support={support!r} must hold coordinates from 0 to {self.problem.dimension - 1}")
+        columns = self.problem.d + self.problem.intercept  # however many outputs there are
+        if not np.all((support >= 0) & (support < columns)):
+            raise ValueError(f"support={support!r} must hold coordinates from 0 to {columns - 1}")
+
+    def _check_basis(self, basis: Floats | None, support: Indices | None) -> None:
+        """So that rows times it are finite, and have no more entries than ``_round_off`` allows for."""
+        if basis is None:
+            return
+        if support is None:
+            raise ValueError("basis= is of the columns in support=, which is None; give both")
+        most = min(len(support), self.problem.dimension)
+        if basis.ndim != 2 or len(basis) != len(support) or not 1 <= basis.shape[1] <= most:
+            raise ValueError(
+                f"basis has shape {basis.shape}; it must have a row for each of {len(support)} columns in support, and "
+                f"at most {most} columns"
+            )
+        if not np.all(np.abs(basis) <= LARGEST):
+            raise ValueError(f"basis must hold numbers from -{LARGEST:g} to {LARGEST:g}; rows times it are not finite")
 
     def _restricted(self, engine: Engine, support: Indices, basis: Floats | None = None) -> Restricted:
         """The columns in ``support`` over their units; with a ``basis``, rows times it, which are then the rows that

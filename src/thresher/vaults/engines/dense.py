@@ -60,6 +60,7 @@ class DenseEngine:
         return DenseEngine(np.asfortranarray(self.X[:, support] * np.broadcast_to(factors, len(support))))
 
     def projected(self, support: NDArray[np.intp], weights: Floats) -> DenseEngine:
+        support = np.arange(self.dimension)[support]  # so that -1 is the last, as everywhere
         return DenseEngine(np.asfortranarray(product(self.X, support, weights)))
 
     def by_rows(self) -> DenseRows:

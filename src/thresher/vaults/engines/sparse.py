@@ -105,7 +105,7 @@ class SparseEngine:
 
     def projected(self, support: Indices, weights: Floats) -> DenseEngine:
         theta = np.zeros((self.dimension, weights.shape[1]))
-        theta[support] = weights
+        np.add.at(theta, support, weights)
         return DenseEngine(np.asfortranarray(self.product(theta)))
 
     def _chosen(self, support: Indices) -> SparseEngine:
