@@ -130,15 +130,15 @@ class TiltedAnswer:
         """The integral of mu e^(-mu (t - s)) P(S > t) over t from s."""
         places, tails = _tail_of_means()
         whole = _normal_beyond(np.maximum(s, places[-1]), self.mu)
-        kept = np.exp(-self.mu * np.diff(places))
+        widths = self.mu * np.diff(places)[::-1]
         at_places = [float(_normal_beyond(places[-1:], self.mu)[0])]
-        for keep, tail in zip(kept[::-1], tails[::-1], strict=True):
-            at_places.append((1 - keep) * tail + keep * at_places[-1])
+        for lost, keep, tail in zip(-np.expm1(-widths), np.exp(-widths), tails[::-1], strict=True):
+            at_places.append(lost * tail + keep * at_places[-1])
         at_place = np.array(at_places[::-1])
         i = np.minimum(np.searchsorted(places, s, side="right") - 1, len(tails) - 1)
         rest = np.maximum(places[i + 1] - s, 0.0)
         inside = -np.expm1(-self.mu * rest) * tails[i] + np.exp(-self.mu * rest) * at_place[i + 1]
-        return np.where(s < places[-1], inside, whole) * (1 + SPECIAL)
+        return np.where(s < places[-1], inside, whole) * (1 + 20 * SPECIAL)
 
 
 Step = Choice | Answer

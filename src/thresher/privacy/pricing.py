@@ -21,7 +21,6 @@ EXACT = "exact composition"
 MOST_STEPS = 240  # beyond, zCDP is within two per cent and takes no time
 COARSE = 8.5  # cells with which a factor is looked for before it is priced in full
 WITHIN = 1e-6  # of delta: a factor is as small as that shows
-ALIKE = 1e-3  # of delta: what is below the budget by less is worth no search for its own epsilon
 
 
 def positions(releases: Sequence[Release], asked: Sequence[Release]) -> Order:
@@ -60,11 +59,13 @@ def is_order_of(releases: Sequence[Release], order: object) -> bool:
     return Counter(order) == Counter(dict(enumerate(_uses(releases).values())))
 
 
-def epsilon_in_order(releases: Sequence[Release], order: Order | None, budget: Budget) -> tuple[float, str]:
+def epsilon_in_order(
+    releases: Sequence[Release], order: Order | None, budget: Budget, cells: float = CELLS
+) -> tuple[float, str]:
     """What is proved at the budget's delta, and by which proof: by the currencies that add up where these keep the
     budget, else by the exact composition.
 
-    Where the exact price is the budget's epsilon but for less than anybody could tell, it is that epsilon.
+    Where the exact price is no more than the budget's epsilon, it is told as that. Any number of ``cells`` is proved.
     """
     cost = sum((release.cost() for release in releases), Cost())
     loose, method = cost.epsilon(budget.delta)
@@ -74,10 +75,11 @@ def epsilon_in_order(releases: Sequence[Release], order: Order | None, budget: B
     if steps is None:
         return loose, method
     inside = budget.delta - cost.lost
-    if 1 - ALIKE <= _priced(steps, budget.epsilon) / inside <= 1:
-        return budget.epsilon, EXACT
-    exact = _smallest_epsilon(steps, inside, loose)
-    return (exact, EXACT) if exact < loose else (loose, method)
+    told = f"{EXACT}, {cells:g} cells"
+    if _priced(steps, budget.epsilon, cells) <= inside:
+        return budget.epsilon, told
+    exact = _smallest_epsilon(steps, inside, loose, cells)
+    return (exact, told) if exact < loose else (loose, method)
 
 
 def epsilon_of_sum(total: Cost, parts: Sequence[float], delta: float) -> tuple[float, str]:
@@ -155,10 +157,10 @@ def _least_factor(releases: tuple[Release, ...], order: Order | None, budget: Bu
 
 
 @lru_cache(maxsize=1024)
-def _smallest_epsilon(steps: tuple[Step, ...], delta: float, loose: float) -> float:
+def _smallest_epsilon(steps: tuple[Step, ...], delta: float, loose: float, cells: float) -> float:
     """The least that was priced within ``delta``; infinite if none was."""
     log = math.log(loose)
-    found = _root(lambda at: _log_ratio(_priced(steps, math.exp(at)), delta), log, log - 0.05, WITHIN)
+    found = _root(lambda at: _log_ratio(_priced(steps, math.exp(at), cells), delta), log, log - 0.05, WITHIN)
     return math.inf if found is None else math.exp(found)
 
 
