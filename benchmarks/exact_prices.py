@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import Any
 
 from accuracy import header, row
-from thresher.algorithms import FrankWolfe, ObjectivePerturbation, OneVsRest, Peeling, Pursuit, TwoStage
+from thresher.algorithms import FrankWolfe, ObjectivePerturbation, Peeling, Pursuit, TwoStage
+from thresher.algorithms.one_vs_rest import OneVsRest
 from thresher.models.scaler import ColumnRanges
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
@@ -25,7 +27,7 @@ NUMBERS = LinearProblem(10_000, 100, Bounds(1.0, target=(-1.0, 1.0)), sparsity=1
 THREE = LinearProblem(10_000, 100, Bounds(1.0), sparsity=10, loss=loss_named("multinomial"), intercept=False, outputs=3)
 COLUMNS = PublicFacts(10_000, 10, Bounds(1.0, target=(-1.0, 1.0)))
 
-PLANS = {
+PLANS: dict[str, tuple[Any, PublicFacts]] = {
     "frank-wolfe": (FrankWolfe(), NUMBERS),
     "peeling": (Peeling(), NUMBERS),
     "pursuit": (Pursuit(), NUMBERS),

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from thresher.algorithms import FrankWolfe, OneVsRest, Peeling, Pursuit
+from thresher.algorithms import FrankWolfe, Peeling, Pursuit
+from thresher.algorithms.one_vs_rest import OneVsRest
 from thresher.audit.known_pairs import known_delta, steps_of
 from thresher.models.scaler import ColumnRanges
 from thresher.privacy.bounds import Bounds
