@@ -20,6 +20,7 @@ Order = tuple[int, ...]
 EXACT = "exact composition"
 MOST_STEPS = 240  # beyond, zCDP is within two per cent and takes no time
 COARSE = 8.5  # cells with which a factor is looked for before it is priced in full
+STEEP, FLAT = -25.0, -1.0  # how fast log delta falls with the logarithms of noise and of epsilon: usually, and at least
 WITHIN = 1e-6  # of delta: a factor is as small as that shows
 
 
@@ -151,16 +152,15 @@ def _least_factor(releases: tuple[Release, ...], order: Order | None, budget: Bu
         assert steps is not None  # noqa: S101
         return _log_ratio(_priced(steps, budget.epsilon, cells), inside)
 
-    start = _root(lambda at: excess(at, COARSE), 0.0, -0.05, 1e-2)
-    found = None if start is None else _root(lambda at: excess(at, CELLS), start, start - 5e-3, WITHIN)
+    start, slope = _root(lambda at: excess(at, COARSE), 0.0, STEEP, 1e-2)
+    found, _ = _root(lambda at: excess(at, CELLS), 0.0 if start is None else start, slope, WITHIN)
     return math.exp(found) if found is not None and found < 0 else 1.0
 
 
 @lru_cache(maxsize=1024)
 def _smallest_epsilon(steps: tuple[Step, ...], delta: float, loose: float, cells: float) -> float:
     """The least that was priced within ``delta``; infinite if none was."""
-    log = math.log(loose)
-    found = _root(lambda at: _log_ratio(_priced(steps, math.exp(at), cells), delta), log, log - 0.05, WITHIN)
+    found, _ = _root(lambda at: _log_ratio(_priced(steps, math.exp(at), cells), delta), math.log(loose), STEEP, WITHIN)
     return math.inf if found is None else math.exp(found)
 
 
@@ -168,15 +168,19 @@ def _log_ratio(delta: float, allowed: float) -> float:
     return math.log(max(delta, 1e-300) / allowed)
 
 
-def _root(excess: Callable[[float], float], first: float, second: float, within: float) -> float | None:
+def _root(excess: Callable[[float], float], first: float, slope: float, within: float) -> tuple[float | None, float]:
     """The lowest place where the falling function ``excess`` was found to be at most 0, which is not below -``within``
-    if a dozen steps lead so near; None if it was found at none."""
-    a, at_a, b = first, excess(first), second
-    found = first if at_a <= 0 else math.inf
+    if a dozen steps lead so near, None if it was found at none; and how steep it was in the end.
+
+    ``slope`` is a guess for the first step; the others follow the secant rule."""
+    at, value, found = first, excess(first), math.inf
     for _ in range(12):
-        at_b = excess(b)
-        found = min(found, b) if at_b <= 0 else found
-        if -within <= at_b <= 0 or at_b == at_a:
+        found = min(found, at) if value <= 0 else found
+        if -within <= value <= 0:
             break
-        a, at_a, b = b, at_b, b + (at_b + within / 2) * (b - a) / (at_a - at_b)
-    return found if math.isfinite(found) else None
+        step = -(value + within / 2) / slope
+        moved = excess(at + step)
+        if moved != value:
+            slope = min((moved - value) / step, FLAT)
+        at, value = at + step, moved
+    return (found if math.isfinite(found) else None), slope
