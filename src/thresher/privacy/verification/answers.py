@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency
 from thresher.privacy.facts import MOST_ROWS_EACH, PublicFacts, Settings
 from thresher.privacy.grades import is_hardened
+from thresher.privacy.pricing import is_order_of
 from thresher.privacy.questions import CertifiedSearch, Clips
 from thresher.privacy.releases import (
     HypercubeReport,
@@ -156,10 +157,12 @@ RECIPES: Mapping[str, Callable[[Settings, int], list[Asked]]] = {
 """Several possibilities where bounds and budgets decide that no setting tells of."""
 
 
-def problems_of_order(algorithm: str, settings: Settings, releases: Iterable[Release]) -> list[str]:
+def problems_of_order(algorithm: str, settings: Settings, releases: Sequence[Release]) -> list[str]:
     """Where the order that the price relies on is not one in which the algorithm asks."""
     if "order" not in settings or algorithm not in IN_ORDER:
         return []
+    if not is_order_of(releases, tuple(settings["order"])):
+        return ["the order of the settings is not one of the listed releases"]
     names = [release.question.name for release in dict.fromkeys(releases)]
     asked = "".join(f"{names[at]};" for at in settings["order"])
     if re.fullmatch(f"({IN_ORDER[algorithm]}){{{int(settings.get('classes', 1))}}}", asked):
