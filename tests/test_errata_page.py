@@ -46,7 +46,7 @@ def test_the_summary_links_every_erratum_once():
 
 
 def printed_cost(algorithm, epsilon, delta, adjacency="replace-one"):
-    return algorithm.plan(PROBLEM, Budget(epsilon, delta, adjacency)).epsilon
+    return algorithm.plan(PROBLEM, Budget(epsilon, delta, adjacency)).ledger_epsilon  # in what adds up
 
 
 REMARK = DPIGHT(calibration="printed")

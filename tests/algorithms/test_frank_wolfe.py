@@ -263,7 +263,7 @@ def test_a_printed_run_is_marked_and_promises_nothing():
         certificate = fitted(epsilon=1.0).certificate_
     assert (certificate.grade, certificate.epsilon, certificate.claimed_epsilon) == ("printed", None, 1.0)
     assert any("E-15" in note for note in certificate.notes)
-    assert certificate.verify().epsilon == pytest.approx(1.77, abs=0.01)
+    assert certificate.verify().epsilon == pytest.approx(1.606, abs=0.002)  # where zCDP proves 1.77
 
 
 @pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")

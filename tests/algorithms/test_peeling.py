@@ -70,7 +70,7 @@ def test_the_default_plan_fills_the_budget(loss, budget):
 
 def test_hyperparameters_are_used_as_given():
     settings = Peeling(4, step=0.3, clip=0.7, share=0.25).plan(problem_of(), BUDGETS[1]).settings
-    assert dict(settings) == {"rounds": 4, "step": 0.3, "clip": 0.7, "share": 0.25}
+    assert dict(settings) == {"rounds": 4, "step": 0.3, "clip": 0.7, "share": 0.25, "order": (0, 1) * 4}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import ndtr
+from scipy.special import erfcx, ndtr
 
 from thresher.privacy import composition
 from thresher.privacy.composition import Choice, GaussianAnswer, PureAnswer, TiltedAnswer, composed_delta
@@ -239,3 +239,27 @@ def test_less_than_zcdp_and_more_than_nothing():
 def test_what_reveals_nothing_costs_nothing():
     assert composed_delta([], 0.1) == 0.0
     assert composed_delta([Choice(0.0), GaussianAnswer(0.0)], 0.1) == 0.0
+
+
+def test_the_functions_that_round_off_relies_on_are_as_right_as_is_said():
+    """exp, expm1 and tanh within 2^-50, erfcx and ndtr within 1e-13, where the recursion asks for them.
+
+    Further to the left ndtr is only added to what is above .01.
+    """
+    rng = np.random.default_rng(0)
+    small = np.concatenate([-np.geomspace(1e-12, 700, 1500), rng.uniform(-5, 5, 1500), np.geomspace(1e-12, 20, 500)])
+    steps = np.geomspace(1e-12, 20, 500)
+    tails = np.concatenate([np.geomspace(1e-9, 40, 1000), -np.geomspace(1e-9, 40, 1000)])
+    checked = [
+        (np.exp, mpmath.exp, small, 2.0**-50),
+        (np.expm1, mpmath.expm1, small, 2.0**-50),
+        (np.vectorize(math.expm1), mpmath.expm1, small, 2.0**-50),
+        (np.vectorize(math.tanh), mpmath.tanh, steps, 2.0**-50),
+        (ndtr, mpmath.ncdf, tails[tails > -10], composition.SPECIAL),
+        (erfcx, lambda x: mpmath.exp(x * x) * mpmath.erfc(x), tails[tails > 0], composition.SPECIAL),
+    ]
+    with mpmath.workdps(60):
+        for ours, truth, places, within in checked:
+            for x, found in zip(places, ours(places), strict=True):
+                right = truth(mpmath.mpf(float(x)))
+                assert abs(mpmath.mpf(float(found)) - right) <= within * abs(right), (ours, x)

@@ -12,7 +12,7 @@ from scipy import sparse, stats
 from neighbours import WILD_ENTRIES, with_row
 from thresher.algorithms import DPIGHT, Peeling
 from thresher.privacy.bounds import Bounds
-from thresher.privacy.budget import Budget, BudgetExceeded
+from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import GaussianScore, RandomTrials
 from thresher.vaults import Candidate, Trials
@@ -74,7 +74,7 @@ def test_a_wild_row_moves_a_score_by_at_most_its_sensitivity(name, adjacency, ro
         exact_score(*rows, theta, SCORINGS[name], problem, adjacency)
         for rows in ((X, y), with_row(X, y, row, target, adjacency, at=3))
     ]
-    assert abs(scores[0] - scores[1]) <= 1 / N * (1 + 1e-12)
+    assert abs(scores[0] - scores[1]) <= Adjacency(adjacency).contributions / (2 * N) * (1 + 1e-12)
 
 
 def test_a_row_that_turns_from_best_to_worst_moves_it_by_all_of_that():

@@ -328,17 +328,17 @@ def suspect_of(target: Target, outputs: int = 1) -> Suspect | None:
 def plan_of(
     suspect: Suspect, problem: LinearProblem, claim: Claim, adjacency: Adjacency = Adjacency.REPLACE_ONE
 ) -> Plan:
-    """The suspect's plan for what is claimed.
+    """The suspect's plan for what is claimed, with as little noise as a fit by itself has.
 
     A pure claim about noise that has no pure guarantee is planned with the least delta there is: counts will tell.
     """
     plan = suspect.algorithm.plan
     try:
-        return plan(problem, Budget(claim.epsilon, claim.delta, adjacency))
+        return plan(problem, Budget(claim.epsilon, claim.delta, adjacency)).with_least_noise()
     except ValueError:
         if claim.delta > 0:
             raise
-        return plan(problem, Budget(claim.epsilon, np.finfo(float).tiny, adjacency))
+        return plan(problem, Budget(claim.epsilon, np.finfo(float).tiny, adjacency)).with_least_noise()
 
 
 def _check_neighbours(plan: Plan, pair: Pair) -> None:

@@ -103,6 +103,7 @@ def plan_record(plan: Plan) -> dict[str, object]:
     return {
         "algorithm": plan.algorithm,
         "epsilon": plan.epsilon,
+        "ledger_epsilon": plan.ledger_epsilon if math.isfinite(plan.ledger_epsilon) else None,
         "delta": plan.budget.delta,
         "releases": [release.to_dict() for release in plan.releases],
         "settings": dict(plan.settings),

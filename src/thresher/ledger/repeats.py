@@ -23,6 +23,7 @@ from thresher.ledger.fingerprint import ODD, scrambled
 from thresher.privacy.accounting import Cost
 from thresher.privacy.arrays import Matrix, Values
 from thresher.privacy.plan import Plan
+from thresher.privacy.pricing import epsilon_of_sum
 from thresher.privacy.warnings import FittedBefore
 
 __all__ = ["MEMORY", "FitMemory", "note_of_repeats"]
@@ -164,14 +165,14 @@ def note_of_repeats(X: Matrix, plan: Plan, counted: bool = False) -> tuple[str, 
 
 
 def _total_cost(fits: list[RememberedFit]) -> str:
-    """The costs of all, added up and converted once; random batches would take long, so that their epsilons are."""
+    """The costs of all, added up and converted once, or their epsilons; batches would take long: only the latter."""
     delta = math.fsum(fit.plan.budget.delta for fit in fits)
     costs = {fit.plan.releases: fit.cost for fit in fits}
     times = Counter(fit.plan.releases for fit in fits)
     total = sum((_times(cost, times[releases]) for releases, cost in costs.items()), Cost())
     if total.sampled:
         return f"epsilon={math.fsum(fit.plan.epsilon for fit in fits):.4g} at delta={delta:.4g} by basic composition"
-    epsilon, method = total.epsilon(delta)
+    epsilon, method = epsilon_of_sum(total, [fit.plan.epsilon for fit in fits], delta)
     return f"epsilon={epsilon:.4g} at delta={delta:.4g} by {method}"
 
 

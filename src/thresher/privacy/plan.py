@@ -126,10 +126,18 @@ class Plan:
         """What the releases cost together at the budget's delta."""
         return self.price[0]
 
+    @property
+    def ledger_epsilon(self) -> float:
+        """What the releases cost at the budget's delta in the currencies that add up over fits, as ledgers count it.
+
+        More than ``epsilon`` where noise is as small as the exact price of one fit allows; a fit with a ledger is
+        planned so that it is not.
+        """
+        return self.cost.epsilon(self.budget.delta)[0]
+
     def _is_affordable(self) -> bool:
         """By the currencies that add up, which take no time, or in the order asked."""
-        loose = self.cost.epsilon(self.budget.delta)[0]
-        return loose <= self.budget.epsilon or self.epsilon <= self.budget.epsilon
+        return self.ledger_epsilon <= self.budget.epsilon or self.epsilon <= self.budget.epsilon
 
     def with_least_noise(self) -> Plan:
         """The same with as much less noise as the exact price of its order allows."""

@@ -20,8 +20,8 @@ Order = tuple[int, ...]
 EXACT = "exact composition"
 MOST_STEPS = 240  # beyond, zCDP is within two per cent and takes no time
 COARSE = 8.5  # cells with which a factor is looked for before it is priced in full
+STEEP, FLAT = -25.0, -1.0  # how fast log delta falls with the logarithms of noise and of epsilon: usually, and at least
 WITHIN = 1e-6  # of delta: a factor is as small as that shows
-ALIKE = 1e-3  # of delta: what is below the budget by less is worth no search for its own epsilon
 
 
 def positions(releases: Sequence[Release], asked: Sequence[Release]) -> Order:
@@ -60,11 +60,13 @@ def is_order_of(releases: Sequence[Release], order: object) -> bool:
     return Counter(order) == Counter(dict(enumerate(_uses(releases).values())))
 
 
-def epsilon_in_order(releases: Sequence[Release], order: Order | None, budget: Budget) -> tuple[float, str]:
+def epsilon_in_order(
+    releases: Sequence[Release], order: Order | None, budget: Budget, cells: float = CELLS
+) -> tuple[float, str]:
     """What is proved at the budget's delta, and by which proof: by the currencies that add up where these keep the
     budget, else by the exact composition.
 
-    Where the exact price is the budget's epsilon but for less than anybody could tell, it is that epsilon.
+    Where the exact price is no more than the budget's epsilon, it is told as that. Any number of ``cells`` is proved.
     """
     cost = sum((release.cost() for release in releases), Cost())
     loose, method = cost.epsilon(budget.delta)
@@ -74,10 +76,11 @@ def epsilon_in_order(releases: Sequence[Release], order: Order | None, budget: B
     if steps is None:
         return loose, method
     inside = budget.delta - cost.lost
-    if 1 - ALIKE <= _priced(steps, budget.epsilon) / inside <= 1:
-        return budget.epsilon, EXACT
-    exact = _smallest_epsilon(steps, inside, loose)
-    return (exact, EXACT) if exact < loose else (loose, method)
+    told = f"{EXACT}, {cells:g} cells"
+    if _priced(steps, budget.epsilon, cells) <= inside:
+        return budget.epsilon, told
+    exact = _smallest_epsilon(steps, inside, loose, cells)
+    return (exact, told) if exact < loose else (loose, method)
 
 
 def epsilon_of_sum(total: Cost, parts: Sequence[float], delta: float) -> tuple[float, str]:
@@ -149,16 +152,15 @@ def _least_factor(releases: tuple[Release, ...], order: Order | None, budget: Bu
         assert steps is not None  # noqa: S101
         return _log_ratio(_priced(steps, budget.epsilon, cells), inside)
 
-    start = _root(lambda at: excess(at, COARSE), 0.0, -0.05, 1e-2)
-    found = None if start is None else _root(lambda at: excess(at, CELLS), start, start - 5e-3, WITHIN)
+    start, slope = _root(lambda at: excess(at, COARSE), 0.0, STEEP, 1e-2)
+    found, _ = _root(lambda at: excess(at, CELLS), 0.0 if start is None else start, slope, WITHIN)
     return math.exp(found) if found is not None and found < 0 else 1.0
 
 
 @lru_cache(maxsize=1024)
-def _smallest_epsilon(steps: tuple[Step, ...], delta: float, loose: float) -> float:
+def _smallest_epsilon(steps: tuple[Step, ...], delta: float, loose: float, cells: float) -> float:
     """The least that was priced within ``delta``; infinite if none was."""
-    log = math.log(loose)
-    found = _root(lambda at: _log_ratio(_priced(steps, math.exp(at)), delta), log, log - 0.05, WITHIN)
+    found, _ = _root(lambda at: _log_ratio(_priced(steps, math.exp(at), cells), delta), math.log(loose), STEEP, WITHIN)
     return math.inf if found is None else math.exp(found)
 
 
@@ -166,15 +168,19 @@ def _log_ratio(delta: float, allowed: float) -> float:
     return math.log(max(delta, 1e-300) / allowed)
 
 
-def _root(excess: Callable[[float], float], first: float, second: float, within: float) -> float | None:
+def _root(excess: Callable[[float], float], first: float, slope: float, within: float) -> tuple[float | None, float]:
     """The lowest place where the falling function ``excess`` was found to be at most 0, which is not below -``within``
-    if a dozen steps lead so near; None if it was found at none."""
-    a, at_a, b = first, excess(first), second
-    found = first if at_a <= 0 else math.inf
+    if a dozen steps lead so near, None if it was found at none; and how steep it was in the end.
+
+    ``slope`` is a guess for the first step; the others follow the secant rule."""
+    at, value, found = first, excess(first), math.inf
     for _ in range(12):
-        at_b = excess(b)
-        found = min(found, b) if at_b <= 0 else found
-        if -within <= at_b <= 0 or at_b == at_a:
+        found = min(found, at) if value <= 0 else found
+        if -within <= value <= 0:
             break
-        a, at_a, b = b, at_b, b + (at_b + within / 2) * (b - a) / (at_a - at_b)
-    return found if math.isfinite(found) else None
+        step = -(value + within / 2) / slope
+        moved = excess(at + step)
+        if moved != value:
+            slope = min((moved - value) / step, FLAT)
+        at, value = at + step, moved
+    return (found if math.isfinite(found) else None), slope

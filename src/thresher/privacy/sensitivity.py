@@ -47,9 +47,12 @@ def momentum_clip(clip: float, difference_clip: float, momentum: float) -> float
     return clip if momentum == 1 else (1 - momentum) * difference_clip + momentum * clip
 
 
-def mean_loss_sensitivity(clip: float, n: int) -> float:
-    """What one row moves a mean over n of losses between 0 and ``clip``: as much for either adjacency."""
-    return float(clip) / int(n)
+def mean_loss_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:
+    """What one row moves (1/n) times the sum of losses between 0 and ``clip``, each less half of that.
+
+    Between losses that are compared with each other the half makes no difference: all of them move by it alike.
+    """
+    return gradient_sensitivity(clip / 2, n, adjacency)
 
 
 def gram_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:

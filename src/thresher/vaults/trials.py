@@ -63,7 +63,7 @@ class HeldOut(Vault):
         self._X, self._y, self._shares = None, np.empty(0), None
 
     def score(self, theta: Floats, problem: LinearProblem, scoring: Scoring, release: GaussianScore) -> float:
-        """(1/n) sum over rows of their score + noise, each score in [0, 1] whatever the row is.
+        """1/2 + (1/n) sum over rows of (their score - 1/2) + noise, each score in [0, 1] whatever the row is.
 
         Where people are the unit, a person's score is the mean of those of their rows.
         """
@@ -75,12 +75,12 @@ class HeldOut(Vault):
             margins = margins_of(engine_for(self._X, 0.0), coefficients.T) + intercepts
             margins = margins if problem.outputs > 1 else margins[:, 0]
             scored = margins if problem.loss.classifies else problem.loss.inverse_link(margins)
-        scores = np.clip(scoring.of_rows(scored, self._y), 0.0, HIGHEST)
+        scores = np.clip(scoring.of_rows(scored, self._y), 0.0, HIGHEST) - HIGHEST / 2
         scores = scores if self._shares is None else self._shares.times(scores)
         n, adjacency = self.problem.n, self._plan.budget.adjacency
         sensitivity = release.sensitivity(HIGHEST, n, adjacency)
         error = round_off(n, HIGHEST, most_present(n, adjacency))
-        mean = np.array([math.fsum(scores) / n])
+        mean = np.array([HIGHEST / 2 + math.fsum(scores) / n])
         noisy, scale = self._noise.gaussian(mean, sensitivity, release.multiplier, error)
         self._record(release, HIGHEST, sensitivity, scale)
         return float(noisy[0])

@@ -250,7 +250,7 @@ class StepLength(Question):
     of_several_outputs = True
 
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
-        return mean_loss_sensitivity(clip, n)
+        return mean_loss_sensitivity(clip, n, adjacency)
 
     def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         return settings["loss_clip"], settings["loss_clip"]
@@ -264,7 +264,7 @@ class Score(Question):
     of_rows_only = False
 
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
-        return mean_loss_sensitivity(clip, n)
+        return mean_loss_sensitivity(clip, n, adjacency)
 
     def clips_of_bounds(self, facts: PublicFacts) -> Clips:
         return 1.0, 1.0

@@ -347,7 +347,8 @@ class GumbelVertex(_Gumbel):
 class GumbelStep(_Gumbel):
     """Of several public points on a line, the one with the least mean loss, each row's loss clipped to [0, clip].
 
-    Delta = clip / n for either adjacency: a loss that comes, goes or changes moves the sum by at most clip.
+    Delta = contributions(adjacency) * clip / (2 n). A loss that comes or goes moves all means the same way, by at most
+    clip / n: as if clip / 2 had been taken off every loss, which changes no comparison and makes that Delta either way.
     """
 
     question: ClassVar[Question] = questions.StepLength()

@@ -26,7 +26,8 @@ __all__ = ["GaussianScore", "RandomTrials", "ZCDPFilter"]
 class GaussianScore(GaussianRelease):
     """The mean of the held-out rows' scores, each clipped into [0, clip], plus noise.
 
-    Delta_2 = clip / n for either adjacency, n the public number of held-out rows.
+    Delta_2 = contributions(adjacency) * clip / (2 n), n the public number of held-out rows: half of the clip is taken
+    off every score, and given back to their mean.
     """
 
     question: ClassVar[Question] = questions.Score()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency
 from thresher.privacy.facts import MOST_ROWS_EACH, PublicFacts, Settings
 from thresher.privacy.grades import is_hardened
+from thresher.privacy.pricing import is_order_of
 from thresher.privacy.questions import CertifiedSearch, Clips
 from thresher.privacy.releases import (
     HypercubeReport,
@@ -29,7 +31,10 @@ from thresher.privacy.verification.statements import trust_of
 if TYPE_CHECKING:
     from thresher.privacy.certificate import Certificate
 
-__all__ = ["RECIPES", "problems_of_answers", "problems_of_bounds", "problems_of_clips", "problems_of_recipe"]
+__all__ = [
+    "RECIPES", "problems_of_answers", "problems_of_bounds", "problems_of_clips", "problems_of_order",
+    "problems_of_recipe",
+]  # fmt: skip
 
 CLOSE = 1e-9  # relative: what is computed twice from the same numbers is as close as that
 
@@ -150,6 +155,30 @@ RECIPES: Mapping[str, Callable[[Settings, int], list[Asked]]] = {
     "categories": lambda settings, columns: [{"categories": columns}],
 }  # fmt: skip
 """Several possibilities where bounds and budgets decide that no setting tells of."""
+
+
+def problems_of_order(algorithm: str, settings: Settings, releases: Sequence[Release]) -> list[str]:
+    """Where the order that the price relies on is not one in which the algorithm asks."""
+    if "order" not in settings or algorithm not in IN_ORDER:
+        return []
+    if not is_order_of(releases, tuple(settings["order"])):
+        return ["the order of the settings is not one of the listed releases"]
+    names = [release.question.name for release in dict.fromkeys(releases)]
+    asked = "".join(f"{names[at]};" for at in settings["order"])
+    if re.fullmatch(f"({IN_ORDER[algorithm]}){{{int(settings.get('classes', 1))}}}", asked):
+        return []
+    return [f"{algorithm} does not ask in the order that the settings tell of"]
+
+
+IN_ORDER: Mapping[str, str] = {
+    "pursuit": "(restricted gradient;|quantile;)?"
+    "(quantile;(selection;)?(moments;)?(quantile;gram;)?quantile;restricted gradient;)+",
+    "peeling": "(selection;restricted gradient;)+",
+    "two-stage": "(selection;|votes;)perturbed minimiser;",
+    "dpsl-kt": "selection;labels;",
+    "private-scaler": "(quantile;)+",
+}
+"""In which order those ask whose price relies on one, as a pattern of questions."""
 
 
 # -- bounds that go with each other and with the columns; clips that they and the settings allow ----------------------
@@ -341,6 +370,8 @@ def _least_sensitivity(release: Release, clip: float, certificate: Certificate) 
 def _most_sensitivity(release: Release, clip: float, certificate: Certificate) -> float:
     """As above but where more than the clip counts: the rows of a party, round-off, how well a minimiser is known."""
     least, n, round_off = _least_sensitivity(release, clip, certificate), certificate.n_samples, _round_off(certificate)
+    if release.question.name in ("step length", "score") and certificate.adjacency == Adjacency.ADD_REMOVE:
+        least *= 2  # earlier versions did not take half of the clip off
     if trust_of(certificate) == "parties":
         return least * n * (1 + CERTIFIED) * round_off  # of a party with one row
     margins = _margins(certificate) if release.question.certified else 0.0

@@ -23,6 +23,7 @@ from thresher.privacy.verification.answers import (
     problems_of_answers,
     problems_of_bounds,
     problems_of_clips,
+    problems_of_order,
     problems_of_recipe,
 )
 from thresher.privacy.verification.statements import FORMATS, problems_of_fields, problems_of_statements, trust_of
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 NOTHING = "nothing"
+FINER = 44.5  # cells of the exact composition: another grid than noise is calibrated on, and tighter
 COMPOSED = 1e-4  # relative: prices are written with six digits
 
 Listed = tuple[Release, Record]
@@ -131,7 +133,7 @@ def price_of(fit: Certificate, paid: tuple[Release, ...]) -> tuple[float, str]:
     order = fit.settings.get("order")
     claimed = math.inf if fit.claimed_epsilon is None else fit.claimed_epsilon
     budget = Budget(claimed, fit.delta, Adjacency(fit.adjacency))
-    return epsilon_in_order(paid, None if order is None else tuple(order), budget)
+    return epsilon_in_order(paid, None if order is None else tuple(order), budget, FINER)
 
 
 def _warnings(fit: Certificate, listed: list[Listed]) -> Iterator[str]:
@@ -185,6 +187,7 @@ def _problems_of_fit(fit: Certificate, listed: list[Listed]) -> list[str]:
         return problems  # what follows takes the settings and bounds at their word
     paid = [release for release, entry in listed if entry.get("within") is None]
     problems += problems_of_recipe(fit.algorithm, fit.settings, fit.n_features, paid)
+    problems += problems_of_order(fit.algorithm, fit.settings, paid)
     made = [each for each in listed if _is_tried(fit, each[1])] or listed
     maker = _maker_of(fit, made[0][1])
     if maker is not fit:  # what the filter of a trial let pass is the filter's

@@ -1,0 +1,64 @@
+"""Mixed plans are attacked at the pairs that attain their price: no chance is involved."""
+
+import math
+
+import numpy as np
+import pytest
+
+from thresher.algorithms import FrankWolfe, Peeling, Pursuit
+from thresher.algorithms.one_vs_rest import OneVsRest
+from thresher.audit.known_pairs import known_delta, steps_of
+from thresher.models.scaler import ColumnRanges
+from thresher.privacy.bounds import Bounds
+from thresher.privacy.budget import Budget
+from thresher.privacy.composition import Choice, GaussianAnswer, composed_delta
+from thresher.privacy.conversions import gaussian_delta
+from thresher.privacy.facts import PublicFacts
+from thresher.vaults.losses import SQUARED, loss_named
+from thresher.vaults.problem import LinearProblem
+
+NUMBERS = LinearProblem(10_000, 100, Bounds(1.0, target=(-1.0, 1.0)), sparsity=10, loss=SQUARED, intercept=False)
+THREE = LinearProblem(10_000, 50, Bounds(1.0), sparsity=5, loss=loss_named("multinomial"), outputs=3)
+COLUMNS = PublicFacts(10_000, 10, Bounds(1.0, target=(-1.0, 1.0)))
+PLANNERS = {
+    "frank-wolfe": (FrankWolfe(), NUMBERS),
+    "peeling": (Peeling(), NUMBERS),
+    "pursuit": (Pursuit(), NUMBERS),
+    "private-scaler": (ColumnRanges(None, True), COLUMNS),
+    "three classes": (OneVsRest(Pursuit()), THREE),
+}
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+@pytest.mark.parametrize("budget", [Budget(1.0, 1e-6), Budget(8.0, 1e-5)], ids=str)
+def test_a_plan_keeps_its_budget_by_less_than_three_per_cent_of_its_noise(name, budget):
+    algorithm, problem = PLANNERS[name]
+    plan = algorithm.plan(problem, budget).with_least_noise()
+    assert plan.price[1].startswith("exact composition")
+    assert 0.5 * budget.delta < known_delta(steps_of(plan), budget.epsilon) <= budget.delta
+    too_low = [step for release in plan.releases for step in release.with_noise(0.97).steps * release.times]
+    assert known_delta(too_low, budget.epsilon) > budget.delta
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_the_known_pair_reaches_nine_tenths_of_the_claim(name):
+    algorithm, problem = PLANNERS[name]
+    plan = algorithm.plan(problem, Budget(1.0, 1e-6)).with_least_noise()
+    assert known_delta(steps_of(plan), 0.9) > 1e-6
+
+
+def test_the_pair_of_one_choice_is_the_worst_there_is():
+    epsilon = 0.3
+    worst = (math.exp(0.35) - math.exp(epsilon / 2)) ** 2 / math.expm1(0.7)
+    assert 0.99 * worst < known_delta([Choice(0.7)], epsilon) <= worst * (1 + 1e-9)
+    assert known_delta([GaussianAnswer(0.3), GaussianAnswer(0.4)], 0.5) == pytest.approx(gaussian_delta(0.5, 0.5))
+
+
+def test_no_pair_exceeds_the_price_of_its_steps():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        steps = [Choice(float(eta)) for eta in rng.uniform(0.05, 0.4, 3)]
+        steps += [GaussianAnswer(float(mu)) for mu in rng.uniform(0.02, 0.3, 2)]
+        steps = [steps[at] for at in rng.permutation(5)]
+        for epsilon in (0.1, 0.5, 1.0):
+            assert known_delta(steps, epsilon) <= composed_delta(steps, epsilon)
