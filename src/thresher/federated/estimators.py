@@ -14,8 +14,9 @@ import numpy as np
 from thresher.algorithms.protocol import Algorithm
 from thresher.data.concealment import without_causes
 from thresher.federated.model import Backend, DataPairs, DenseFederatedModel, FederatedModel
-from thresher.models.linear import ClassifierModel, RegressorModel, Target
+from thresher.models.classifier import ClassifierModel
 from thresher.models.options import AdjacencyName
+from thresher.models.regressor import RegressorModel, Target
 
 if TYPE_CHECKING:
     from thresher.models.options import Bound, Labels, Seed

@@ -80,7 +80,7 @@ def with_steps_for_own_noise(plan: Plan, algorithm: Algorithm, parties: int) -> 
     (release,) = plan.releases
     sensitivity = release.sensitivity(plan.settings["clip"], plan.problem.n, plan.budget.adjacency)
     sd = release.multiplier * sensitivity * math.sqrt(parties)
-    step = algorithm._step(linear_problem(plan), release.times, sd)
+    step = algorithm.default_step(linear_problem(plan), release.times, sd)
     return replace(plan, settings={**plan.settings, "step": step})
 
 

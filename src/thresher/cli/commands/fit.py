@@ -129,14 +129,14 @@ def _fit_numbers(model: Estimator, data: Path, target: str | None, person: str |
     """Fit to a table of numbers."""
     from thresher.data.labels import label_array
     from thresher.data.reading.table import read_table
+    from thresher.models.linear import name_columns
 
     table = read_table(data, target or ("y" if data.suffix == ".npz" else None), person=person)
     if table.y is None:
         raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
     if classes is not None:
         model.set_params(classes=label_array(classes.split(",")))
-    model._columns = table.names  # known to the fit, whose certificate binds them
-    model._read = table.assumptions
+    name_columns(model, table.names, table.assumptions)  # known to the fit, whose certificate binds them
     model.fit(table.X, table.y, groups=table.people)
 
 
