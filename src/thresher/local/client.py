@@ -20,7 +20,8 @@ import numpy as np
 
 from thresher.data.atomic_files import sync_folder
 from thresher.data.concealment import without_causes
-from thresher.local.task import Label, SurveyQuestion, SurveyTask
+from thresher.local.question import SurveyQuestion
+from thresher.local.task import Label, SurveyTask
 from thresher.local.wire import Report, Reports, encode, format_of, fresh_id
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import BudgetExceeded, is_whole

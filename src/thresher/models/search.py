@@ -233,7 +233,7 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
             raise ValueError(f"scoring={name!r} must be one of {', '.join(map(repr, known))}")
         if self._classifies:
             return Scoring.of_classes(name, max(outputs, 2))
-        ranges = [known for model in models if (known := target_range_of(model)) is not None]
+        ranges = [each for model in models if (each := target_range_of(model)) is not None]
         if len(ranges) < len(models):
             raise ValueError("target_bound=None: give the public range of the target to the estimator or a candidate")
         return Scoring.of_numbers(name, ranges)
