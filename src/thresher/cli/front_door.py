@@ -32,7 +32,8 @@ def takes_fields(options: type, leave_out: Collection[str] = ()) -> Callable[[Co
     def widen(command: Command) -> Command:
         @wraps(command)
         def call(**values: Any) -> None:
-            command(**values, params={each.name: values.pop(flag) for flag, each in taken.items()})
+            params = {each.name: values.pop(flag) for flag, each in taken.items()}
+            command(**values, params=params)
 
         own = list(signature(command, eval_str=True).parameters.values())
         at = next(at for at, each in enumerate(own) if each.name == "params")
