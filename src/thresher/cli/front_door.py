@@ -12,7 +12,8 @@ import typer
 
 __all__ = ["takes_fields"]
 
-KINDS = {"int": int, "float": float, "bool": bool, "float | None": float | None, "str | None": str | None}
+PLAIN = (bool, int, float, str)
+KINDS = {kind.__name__: kind for kind in PLAIN} | {f"{kind.__name__} | None": kind | None for kind in PLAIN}
 """What a field's type is on the command line; a field of another type states its kind."""
 
 Command = Callable[..., None]
