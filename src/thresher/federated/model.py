@@ -53,7 +53,7 @@ class FederatedModel(LinearModel):
             )
         return found
 
-    def _planned(self, design: Design) -> Plan:
+    def _plan_design(self, design: Design) -> Plan:
         if self.aggregation not in get_args(Backend):
             raise ValueError(
                 f"aggregation={self.aggregation!r} must be one of {', '.join(map(repr, get_args(Backend)))}"
@@ -63,7 +63,7 @@ class FederatedModel(LinearModel):
             return with_joint_noise(plan, self.aggregation)
         return replace(plan, trust="parties" if protocol_behind(self).noise == "separate" else "reference")
 
-    def _noted(self, plan: Plan, X: DataSets) -> Plan:
+    def _with_notes(self, plan: Plan, X: DataSets) -> Plan:
         algorithm = self._algorithm(plan.problem.outputs)
         plan = with_noise_for_the_smallest(plan, algorithm, X.sizes)
         if plan.trust == "parties":

@@ -133,7 +133,7 @@ class MaskingParty:
     def mask(self, envelopes: bytes, vector: Integers) -> bytes:
         """The vector, which must contain its noise already, under the masks."""
         contents = self._enter(SumStage.MASK, envelopes)
-        advertised = self._advertised()
+        advertised = self._advertisements()
         if not contents.keys() <= advertised.keys():
             raise BadMessage("sender")
         _check_vector(vector, 2**62 // self._group.parties)
@@ -158,7 +158,7 @@ class MaskingParty:
         statement = self._survivors_statement()
         for party, signature in contents.items():
             crypto.check_signature(self._everybody[party], signature, statement)
-        survivors, advertised = self._contents(self.memory.survivors, SumStage.CONFIRM), self._advertised()
+        survivors, advertised = self._contents(self.memory.survivors, SumStage.CONFIRM), self._advertisements()
         shares = {}
         for party, envelope in self._contents(self.memory.envelopes, SumStage.MASK).items():
             opened = crypto.unseal(self._envelope_key(advertised[party], party, self._number), envelope)
@@ -191,7 +191,7 @@ class MaskingParty:
     def _answer(self, stage: SumStage, contents: Mapping[int, bytes]) -> bytes:
         return encode(Message(stage, self.memory.round, self._number, contents))
 
-    def _advertised(self) -> Mapping[int, bytes]:
+    def _advertisements(self) -> Mapping[int, bytes]:
         return self._contents(self.memory.advertised, SumStage.SHARE)
 
     def _public_keys(self) -> bytes:

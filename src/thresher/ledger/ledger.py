@@ -170,12 +170,12 @@ class Ledger:
 
     def spent(self, dataset: str, analyst: str | None = None) -> Allowance:
         """What was spent or reserved so far, by everybody or by one analyst, at the delta granted."""
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.account(dataset).spent(analyst)
 
     def remaining(self, dataset: str, analyst: str | None = None) -> Allowance:
         """The grant less what was spent; an analyst's, if there is one with less left. See ``affordable``."""
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.account(dataset).remaining(analyst or self.analyst)
 
     def affordable(self, dataset: str, analyst: str | None = None) -> float:
@@ -183,17 +183,17 @@ class Ledger:
 
         That is for Gaussian noise and choices; of random batches it may be a little less.
         """
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.account(dataset).affordable(analyst or self.analyst)
 
     def history(self, dataset: str) -> list[Entry]:
         """Grants and fits, in their order."""
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.account(dataset).history()
 
     def summary(self, dataset: str) -> list[dict[str, str | float | None]]:
         """Of the data set and then of each analyst with a grant: granted, spent, and what one more fit may have."""
-        with self._reading() as book:
+        with self._open_book() as book:
             account = book.account(dataset)
             return [
                 {
@@ -208,7 +208,7 @@ class Ledger:
     @property
     def datasets(self) -> list[str]:
         """The names of all accounts."""
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.datasets
 
     def verify(self, head: str | None = None, certificate: Certificate | None = None) -> LedgerCheck:
@@ -245,7 +245,7 @@ class Ledger:
         def check(book: Book) -> None:
             book.account(dataset).check(cost, self.analyst, adjacency, unit)
 
-        with self._reading() as now:
+        with self._open_book() as now:
             check(now)  # before others have to wait, for convolutions take long and are remembered; and before the rows
         sketch = None if rows is None else sketch_of(rows, self._key())
 
@@ -263,14 +263,14 @@ class Ledger:
 
     def resume(self, account: dict[str, str], dataset: str, plan: Plan) -> Reservation:
         """The reservation that a fit of ``plan`` was begun with and goes on with, if it is not done."""
-        with self._reading() as book:
+        with self._open_book() as book:
             book.check_resumed(account, dataset, [release.to_dict() for release in plan.releases])
         self._require(account["hash"])
         return Reservation(self, account)
 
     def charged(self, account: dict[str, str]) -> int:
         """How many rounds of a fit that may go on after a stop were charged."""
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.charged(account["entry"])
 
     def charge(self, account: dict[str, str], before: int, rounds: int) -> None:
@@ -301,7 +301,7 @@ class Ledger:
         return Key.read(self.key_path)
 
     @contextmanager
-    def _reading(self) -> Iterator[Book]:
+    def _open_book(self) -> Iterator[Book]:
         """The book, up to date; other threads of this process wait, other processes do not."""
         with self._lock:
             with self._store.transaction(reading=True) as run:

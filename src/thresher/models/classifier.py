@@ -41,11 +41,11 @@ class ClassifierModel(ClassifierMixin, LinearModel):
         with fit_inputs(X, y) as (X, y):
             X, y = self._validate(X, y, unsupported, groups)
             classes, belongs, assumptions = self._classes_in(y)
-            with self._labelled(classes):
-                return self._fit(X, belongs, (*assumptions, *self._assumed()), self._owners(groups, len(y)))
+            with self._with_labels(classes):
+                return self._fit(X, belongs, (*assumptions, *self._assumed()), self._people_of(groups, len(y)))
 
     @contextmanager
-    def _labelled(self, classes: NDArray[Any]) -> Iterator[None]:
+    def _with_labels(self, classes: NDArray[Any]) -> Iterator[None]:
         """A fit keeps these labels with its coefficients, before its certificate is made; one that fails, neither."""
         self._labels = classes
         try:

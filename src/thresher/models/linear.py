@@ -213,7 +213,7 @@ class LinearModel(TabularModel):
         self.intercept_: Any = intercepts
         self.support_ = np.flatnonzero(coefficients.any(axis=0))
 
-    def _released(self) -> Parts:
+    def _model_parts(self) -> Parts:
         names, classes = (getattr(self, name, None) for name in ("feature_names_in_", "classes_"))
         return linear_parts(self._coefficients(), self.intercept_, names, classes)
 
@@ -238,7 +238,7 @@ class LinearModel(TabularModel):
         if self.schema is not None:
             return self._margins_of_table(X, self._coefficients())
         reject_text(X)
-        X = self._checked(X, accept_sparse=("csc", "csr"), reset=False)
+        X = self._check_rows(X, accept_sparse=("csc", "csr"), reset=False)
         return safe_sparse_dot(X, self._coefficients().T)  # type: ignore[no-any-return]
 
 
@@ -259,7 +259,7 @@ def target_range_of(model: LinearModel) -> tuple[float, float] | None:
 
 def parts_of(model: LinearModel) -> Parts:
     """What the certificate's hash is of."""
-    return model._released()
+    return model._model_parts()
 
 
 def name_columns(model: LinearModel, names: list[str] | None, assumptions: tuple[str, ...] = ()) -> None:

@@ -39,7 +39,7 @@ class RegressorModel(RegressorMixin, LinearModel):
         X, y, groups = self._table(X, y, groups)
         with fit_inputs(X, y) as (X, y):
             X, y = self._validate(X, numeric_target(y), unsupported, groups)
-            return self._fit(X, y, self._assumed(), self._owners(groups, len(y)))
+            return self._fit(X, y, self._assumed(), self._people_of(groups, len(y)))
 
     @without_causes
     @lazy_for_dask

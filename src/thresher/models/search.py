@@ -131,7 +131,7 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
             X, y = self._checked_to_fit(X, y, groups=groups)
         if self._classifies:
             self._labels, y, assumptions = classes_in(model, y)
-        self._fit(X, y, assumptions, self._owners(groups, len(y)))
+        self._fit(X, y, assumptions, self._people_of(groups, len(y)))
         self.best_estimator_.certificate_ = self.certificate_
         return self
 
@@ -212,7 +212,7 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
             best.classes_ = self._labels
         super()._publish(published)
 
-    def _released(self) -> Parts:
+    def _model_parts(self) -> Parts:
         return parts_of(self.best_estimator_)
 
     def _search(self, outputs: int) -> Search:

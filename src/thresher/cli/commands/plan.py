@@ -63,7 +63,7 @@ def plan(
         str | None,
         typer.Option(
             help=f"Only these, NAME or NAME,NAME of {', '.join(PRIVATE)}, auto.",
-            autocompletion=lambda incomplete: _completed(incomplete),
+            autocompletion=lambda incomplete: _complete_names(incomplete),
         ),
     ] = None,
     epsilons: Annotated[str | None, typer.Option(help=f"Predict for these budgets as well: {EPSILONS}.")] = None,
@@ -155,7 +155,7 @@ def _show(plans: list[Plan], choice: Plan, found: PlanningStudy | str, as_json: 
         out.print(f"{found[0].upper()}{found[1:]}.")
 
 
-def _completed(incomplete: str) -> list[str]:
+def _complete_names(incomplete: str) -> list[str]:
     """What the last of several names may be, after those that stand already."""
     before, comma, _ = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in ("auto", *PRIVATE)]
