@@ -76,7 +76,7 @@ class _FederatedClassifier(FederatedModel, ClassifierModel):
         """Fit on a list of pairs (X, y), one for each party; ``y`` holds labels."""
         rows, targets = self._party_blocks(data_sets)
         classes, belongs, assumptions = self._classes_in(np.concatenate(targets))
-        with self._labelled(classes):
+        with self._with_labels(classes):
             return self._fit(rows, belongs, assumptions)
 
 
