@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -130,6 +131,8 @@ print(gaussian_mu(1.0, 1e-5) + zcdp_rho(1.0, 1e-5), forecast(model, 1000, 5).pre
 def test_strict_pyright_finds_nothing_to_say_of_a_users_script(tmp_path):
     """But for a name that no algorithm has, which it refuses."""
     pytest.importorskip("pyright")
+    if shutil.which("node") is None:
+        pytest.skip("pyright runs on Node.js, which is not installed")
     wrong = 'SparseRegressor(2, feature_bound=1.0, algorithm="purssuit")'
     (tmp_path / "script.py").write_text(USER)
     (tmp_path / "wrong.py").write_text(f"{USER}{wrong}\n")
