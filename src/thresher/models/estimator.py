@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from thresher.data.dask import Collection, Partitions, zero_row_like
 from thresher.data.memory import check_memory
 from thresher.data.people import person_of_each_row
+from thresher.data.reading.frames import eager
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import reject_text, without_counts, without_values
 from thresher.data.typing import Column, Table
@@ -205,6 +206,7 @@ class PrivateEstimator(BaseEstimator):
 
     def _checked_to_fit(self, X: Table, *y: Column, groups: Column) -> Any:
         """Rows, and targets if there are any. With ``groups``, or ``n_public``, how many rows there are is private."""
+        X = eager(X)
         reject_text(X)
         counts = groups is None and self.n_public is None
         accepted = {"accept_sparse": ("csc", "csr", "coo"), "ensure_min_samples": self._fewest}

@@ -16,6 +16,7 @@ from thresher.algorithms import resolve
 from thresher.algorithms.uncertainty import Uncertainty
 from thresher.data.atomic_files import write_atomically
 from thresher.data.dask import is_dask, map_rows
+from thresher.data.reading.frames import eager
 from thresher.data.schema import Schema
 from thresher.data.tables import reject_text
 from thresher.data.typing import Column, Table
@@ -237,6 +238,7 @@ class LinearModel(TabularModel):
     def _linear(self, X: Table) -> Floats:
         if self.schema is not None:
             return self._margins_of_table(X, self._coefficients())
+        X = eager(X)
         reject_text(X)
         X = self._check_rows(X, accept_sparse=("csc", "csr"), reset=False)
         return safe_sparse_dot(X, self._coefficients().T)  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from thresher.data.concealment import without_causes
+from thresher.data.reading.frames import eager
 from thresher.data.tables import reject_text
 from thresher.data.typing import Column, Table
 from thresher.models.estimator import Parts, PrivateEstimator, design_of
@@ -204,6 +205,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, CentralOptions, Priv
 
     def _taken(self, X: Table) -> Any:
         check_is_fitted(self, "certificate_")
+        X = eager(X)
         reject_text(X)
         fewest = min(1, self._fewest)  # in a pipeline these are the rows of the fit, whose number may be private
         X = self._check_rows(X, accept_sparse=("csr", "csc", "coo"), ensure_min_samples=fewest, reset=False)
