@@ -34,8 +34,8 @@ def source_of(data: Table | str | Path | Source, dialect: Dialect) -> Source:
     columns = cells_by_name(eager(data))
     if columns is None:
         raise TypeError(
-            f"X is a {type(data).__name__}, and a schema needs columns' names; give a frame of pandas, polars or Arrow, "
-            "or the path of a .csv or .parquet file"
+            f"X is a {type(data).__name__}, and a schema needs the columns' names; give a frame of pandas, polars or "
+            "Arrow, or the path of a .csv or .parquet file"
         )
     return source_in_memory({str(name): cells for name, cells in columns.items()})
 
