@@ -31,13 +31,16 @@ def source_of(data: Table | str | Path | Source, dialect: Dialect) -> Source:
         return _source_in_file(Path(data), dialect)
     if hasattr(data, "dask"):
         raise TypeError("X is a Dask collection: a schema reads rows in memory; give X.compute()")
-    columns = cells_by_name(eager(data))
+    data = eager(data)
+    columns = cells_by_name(data)
     if columns is None:
         raise TypeError(
             f"X is a {type(data).__name__}, and a schema needs the columns' names; give a frame of pandas, polars or "
             "Arrow, or the path of a .csv or .parquet file"
         )
-    return source_in_memory({str(name): cells for name, cells in columns.items()})
+    listed = data.column_names if hasattr(data, "column_names") else data.columns  # a name may be there twice
+    named = source_in_memory({str(name): cells for name, cells in columns.items()})
+    return Source([str(name) for name in listed], named.pieces)
 
 
 def source_in_memory(columns: Mapping[str, Cells]) -> Source:
