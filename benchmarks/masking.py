@@ -11,7 +11,7 @@ import numpy as np
 
 from thresher.federated.crypto import new_identity, public_identity
 from thresher.federated.group import Group
-from thresher.federated.messages import Stage
+from thresher.federated.messages import SumStage
 from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory
 
 SETTINGS = [(10, 1000), (100, 1000), (10, 100_000)]  # parties, length of the vectors
@@ -27,7 +27,7 @@ def one_round(parties: int, length: int) -> tuple[float, float, int]:
     vector = np.arange(length)
     questions = dict.fromkeys(range(parties), b"")
     in_parties, sizes, start = 0.0, 0, time.process_time()
-    for stage in Stage:
+    for stage in SumStage:
         asked = time.process_time()
         answers = [members[n].answer(stage, question, lambda: vector) for n, question in questions.items()]
         in_parties += time.process_time() - asked

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from laws import relative_error
 from thresher import SparseRegressor
+from thresher.algorithms import REGISTRY
 from thresher.algorithms.auto import choose
 from thresher.planning.chart import save_figure
 from thresher.vaults.problem import linear_problem
@@ -34,7 +35,9 @@ COLOURS = {  # Paul Tol's muted scheme, made for colour-blind readers; each line
     "pursuit": "#332288", "peeling": "#117733", "two-stage": "#cc6677", "dpsl-kt": "#44aa99", "frank-wolfe": "#aa4499",
     "dp-ight": "#999933", "output-perturbation": "#882255", "noisy-frank-wolfe": "#4f9fc6",
 }  # fmt: skip
-MARKERS = dict(zip(COLOURS, "osD^vPX*", strict=True))
+SPARE = iter(("#ddcc77", "#88ccee", "#dddddd", "#000000"))  # of those that have no colour yet
+COLOURS |= {name: next(SPARE) for name in REGISTRY if name not in {*COLOURS, NOT_PRIVATE}}
+MARKERS = dict(zip(COLOURS, "osD^vPX*<>ph", strict=False))
 GREY = "#8a8f99"
 APART = 1.018  # by this factor the points of two methods, so that their ranges can be told apart
 

@@ -1,7 +1,7 @@
 """Fixtures that more than one test file uses, and noise that is the same in every run."""
 
 import os
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
@@ -52,9 +52,18 @@ def fresh_memory():
     return patch("thresher.ledger.repeats.MEMORY", FitMemory())
 
 
+@contextmanager
 def kinds_as_before():
     """After it, models that a test or a page defines are forgotten: others may have the same name."""
-    return patch.dict("thresher.models.linear.KINDS")
+    from thresher.models.linear import KINDS
+
+    before = dict(KINDS)
+    try:
+        yield
+    finally:
+        own = {name: kind for name, kind in KINDS.items() if kind.__module__.startswith("thresher.")}
+        KINDS.clear()
+        KINDS.update({**before, **own})  # what was imported in between is imported once
 
 
 @pytest.hookimpl(wrapper=True)

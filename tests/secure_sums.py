@@ -6,7 +6,7 @@ import numpy as np
 
 from thresher.federated.crypto import new_identity, public_identity
 from thresher.federated.group import Group
-from thresher.federated.messages import Stage
+from thresher.federated.messages import SumStage
 from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory
 
 IDENTITIES = [new_identity() for _ in range(9)]
@@ -42,7 +42,7 @@ class Study:
 
     def play_until(self, stage):
         """All the stages before this one, with everybody there."""
-        for earlier in Stage:
+        for earlier in SumStage:
             if earlier == stage:
                 return self
             self.play(earlier)
@@ -51,6 +51,6 @@ class Study:
     def total(self, leaving=()):
         """The sum of a whole round; ``leaving`` maps parties to the stage in which they fall silent."""
         leaving = dict(leaving)
-        for stage in Stage:
+        for stage in SumStage:
             self.play(stage, {party for party, left in leaving.items() if left <= stage})
         return self.server.total()

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,60 @@ def test_imports_point_down_or_to_a_neighbour(floor):
         for name in imports(path) if name.split(".")[0] in above
     }  # fmt: skip
     assert looking_up == set()
+
+
+def defined_twice(sources):
+    """Names of classes that several files define, with these files."""
+    places = defaultdict(list)
+    for name, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name)
+    return {name: files for name, files in places.items() if len(files) > 1}
+
+
+def test_no_two_classes_have_one_name():
+    known = {"Answer": ["privacy.composition", "privacy.plan"]}  # a protocol of what is composed; what a vault gave
+    twice = defined_twice({module(path): path.read_text() for path in FILES})
+    assert {name: files for name, files in twice.items() if known.get(name) != files} == {}
+
+
+def test_a_class_that_is_defined_twice_is_seen():
+    assert defined_twice({"a": "class One: pass", "b": "def f():\n    class One: pass"}) == {"One": ["a", "b"]}
+
+
+def reaches_into_other_files(source):
+    """Underscore names that a file takes of what is not its own: imported, or of another object."""
+    tree = ast.parse(source)
+    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            (own if _is_self(node.value) else found).add(node.attr)
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.name for alias in node.names}
+    return {name for name in found - own if re.match("_[a-z]", name)}
+
+
+def _is_self(node):
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+BREAKING_IN = {
+    "audit.reopening",  # opens the vault of a game again
+    "federated.mpyc_worker.runtime",  # MPyC has no other way
+    "federated.mpyc_worker.serve", "federated.spu_worker",  # os._exit
+    "torch.gradients", "torch.probe",  # hooks of PyTorch's modules
+}  # fmt: skip
+
+
+def test_no_file_reaches_into_another():
+    names = {module(path): reaches_into_other_files(path.read_text()) for path in FILES}
+    friends = {"models.linear": {"_outputs_declared", "_target_range", "_read", "_published"}}  # of its base classes
+    reaching = {name: found - friends.get(name, set()) for name, found in names.items() if name not in BREAKING_IN}
+    assert {name: found for name, found in reaching.items() if found} == {}
+    assert reaches_into_other_files("from a import _b\nc._d\nself._e\nf._e") == {"_b", "_d"}
 
 
 def test_the_wheel_holds_the_library_alone_which_knows_nothing_of_the_papers():

@@ -90,7 +90,7 @@ if not TYPE_CHECKING:  # which would take every name for one of ours
     def __getattr__(name: str) -> Any:
         if name in ROOMS:
             return import_module(f"thresher.{name}")
-        found = _version() if name == "__version__" else _named(name)
+        found = _installed_version() if name == "__version__" else _import_name(name)
         globals()[name] = found  # not asked again
         return found
 
@@ -99,14 +99,14 @@ def __dir__() -> list[str]:
     return [*__all__, *ROOMS]
 
 
-def _named(name: str) -> Any:
+def _import_name(name: str) -> Any:
     for module, names in NAMES_OF.items():
         if name in names:
             return getattr(import_module(f"thresher.{module}"), name)
     raise AttributeError(f"module 'thresher' has no attribute {name!r}")
 
 
-def _version() -> str:
+def _installed_version() -> str:
     from importlib import metadata  # takes as long as all the rest
 
     return metadata.version("thresher")

@@ -117,7 +117,7 @@ def test_an_algorithm_of_its_own_for_many_classes_is_not_wrapped():
     assert resolve("dp-ight", 1) == DPIGHT()
     assert resolve("pursuit", 1) == Pursuit()
     assert resolve("pursuit", 3) == OneVsRest(Pursuit())
-    assert resolve(TwoStage(), 3).name == "two-stage"
+    assert resolve(TwoStage(), 3) == OneVsRest(TwoStage())
 
 
 # -- the run --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from flower_machines import OneProcessGrid
 from secure_sums import EVERYBODY, IDENTITIES
 from thresher.federated.flower import FlowerAggregation, FlowerMember, client_app
 from thresher.federated.group import Group
-from thresher.federated.messages import Stage
+from thresher.federated.messages import SumStage
 from thresher.federated.secagg import RoundAborted
 from thresher.privacy.laws.skellam import Skellam
 
@@ -59,10 +59,10 @@ def test_sums_come_back_with_noise_round_after_round():
 def test_a_party_that_falls_silent_leaves_one_round_and_is_back_in_the_next():
     group = Group(5, dropouts=2)
     grid = grid_of(group, [fivefold(n) for n in range(5)])
-    grid.silent = {102: Stage.MASK, 103: Stage.CONFIRM}
+    grid.silent = {102: SumStage.MASK, 103: SumStage.CONFIRM}
     aggregation = aggregation_over(grid, group, length=1)
     assert abs(aggregation.noisy_sum(asking([10**6]), LAW)[0] - 5 * (1 + 2 + 4 + 5) * 10**6) < FAR
-    grid.silent = {100: Stage.UNMASK, 101: Stage.ADVERTISE, 104: Stage.ADVERTISE}
+    grid.silent = {100: SumStage.UNMASK, 101: SumStage.ADVERTISE, 104: SumStage.ADVERTISE}
     with pytest.raises(RoundAborted, match="nothing was revealed"):
         aggregation.noisy_sum(asking([10**6]), LAW)
     grid.silent = {}
@@ -73,7 +73,7 @@ def test_what_came_in_time_is_taken_however_long_sending_and_looking_take():
     """Each takes longer than the patience of a stage; a party that never answers ends the stage all the same."""
     group = Group(3, dropouts=1)
     grid = grid_of(group, [fivefold(n) for n in range(3)])
-    grid.silent = {101: Stage.ADVERTISE}
+    grid.silent = {101: SumStage.ADVERTISE}
 
     def slowly(call):
         return lambda *arguments: time.sleep(0.06) or call(*arguments)
@@ -114,7 +114,7 @@ def test_a_stage_is_answered_once_even_if_the_message_comes_again():
     grid = grid_of(group, [fivefold(n) for n in range(3)])
     aggregation_over(grid, group).noisy_sum(asking([1, 2, 3]), LAW)
     for message in grid.sent:
-        if message.content["asked"]["stage"] > Stage.ADVERTISE:
+        if message.content["asked"]["stage"] > SumStage.ADVERTISE:
             context = grid.contexts[message.metadata.dst_node_id]
             assert grid._reply(message, context).has_error()
 

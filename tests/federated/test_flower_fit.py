@@ -21,7 +21,7 @@ from thresher.federated import FederatedDenseRegressor, FederatedSparseClassifie
 from thresher.federated.flower import FlowerAggregation
 from thresher.federated.flower_fit import fit_app, fit_study, party_app
 from thresher.federated.group import Group
-from thresher.federated.messages import Stage
+from thresher.federated.messages import SumStage
 from thresher.federated.rounds import RoundQuestion, answer
 from thresher.federated.secagg import RoundAborted
 from thresher.federated.study import FederatedStudy
@@ -304,7 +304,7 @@ def leave(grid, number, silent):
     grid.push_messages = push
 
 
-@pytest.mark.parametrize("stage", Stage)
+@pytest.mark.parametrize("stage", SumStage)
 def test_a_party_that_leaves_a_round_is_survived_and_is_back_in_the_next(stage, tmp_path):
     study = study_of()
     grid = grid_of(study, tmp_path)
@@ -312,7 +312,7 @@ def test_a_party_that_leaves_a_round_is_survived_and_is_back_in_the_next(stage, 
     model = fit_study(study, asking(study, grid))
     assert set(model.support_) == {1, 4}
     assert model.certificate_.verify()
-    answered = stage > Stage.MASK
+    answered = stage > SumStage.MASK
     assert begun_in(tmp_path / "1") == ([1, 2, 3, 4] if answered else [1, 3, 4])
     assert begun_in(tmp_path / "0") == [1, 2, 3, 4]
 
@@ -320,7 +320,7 @@ def test_a_party_that_leaves_a_round_is_survived_and_is_back_in_the_next(stage, 
 def test_a_round_that_loses_too_many_ends_the_run_and_stays_spent(tmp_path):
     study = study_of()
     grid = grid_of(study, tmp_path)
-    leave(grid, 2, {100: Stage.CONFIRM, 101: Stage.UNMASK})
+    leave(grid, 2, {100: SumStage.CONFIRM, 101: SumStage.UNMASK})
     with pytest.raises(RoundAborted, match="nothing was revealed"):
         fit_study(study, asking(study, grid))
     for number in range(3):
@@ -332,7 +332,7 @@ def test_the_mean_without_a_party_is_still_divided_by_all_rows(tmp_path):
     """The noise is below 1e-3 of the slopes, so that 5 % are 50 standard deviations; the rows themselves are fixed."""
     study = study_of(epsilon=1e12, algorithm=DPIGHT(iterations=1, step=1.0))
     models = []
-    for silent in ({}, {102: Stage.ADVERTISE}):
+    for silent in ({}, {102: SumStage.ADVERTISE}):
         grid = grid_of(study, tmp_path / f"{len(silent)}")
         grid.silent = silent
         models.append(fit_study(study, asking(study, grid)).coef_[[1, 4]])

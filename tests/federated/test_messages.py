@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresher.federated.messages import HEADER, REASONS, SERVER, BadMessage, Message, Stage, decode, encode
+from thresher.federated.messages import HEADER, REASONS, SERVER, BadMessage, Message, SumStage, decode, encode
 
-MESSAGE = Message(Stage.SHARE, 7, SERVER, {0: b"first", 3: b"", 9: b"last"})
+MESSAGE = Message(SumStage.SHARE, 7, SERVER, {0: b"first", 3: b"", 9: b"last"})
 
 messages = st.builds(
     Message,
-    stage=st.sampled_from(Stage),
+    stage=st.sampled_from(SumStage),
     round=st.integers(0, 2**64 - 1),
     sender=st.integers(0, SERVER),
     contents=st.dictionaries(st.integers(0, SERVER), st.binary(max_size=20), max_size=6),
@@ -42,24 +42,24 @@ def test_changed_bytes_are_another_message_or_refused(message, data):
 @settings(max_examples=300, deadline=None)
 def test_noise_is_refused_with_a_reason(data):
     with pytest.raises(BadMessage) as error:
-        decode(b"THRM\x01" + data, Stage.MASK, 2**64 - 2)
+        decode(b"THRM\x01" + data, SumStage.MASK, 2**64 - 2)
     assert error.value.reason in REASONS
 
 
 @pytest.mark.parametrize("size", [*range(HEADER.size + 1), len(encode(MESSAGE)) - 1])
 def test_a_message_cut_short_is_refused(size):
     with pytest.raises(BadMessage, match="malformed"):
-        decode(encode(MESSAGE)[:size], Stage.SHARE, 7)
+        decode(encode(MESSAGE)[:size], SumStage.SHARE, 7)
 
 
 @pytest.mark.parametrize(
     ("data", "stage", "number", "reason"),
     [
-        (encode(MESSAGE) + b"\0", Stage.SHARE, 7, "malformed"),
-        (encode(MESSAGE), Stage.MASK, 7, "stage"),
-        (encode(MESSAGE), Stage.SHARE, 8, "round"),
-        (b"THRM\x02" + encode(MESSAGE)[5:], Stage.SHARE, 7, "version"),
-        (b"JUNK" + encode(MESSAGE)[4:], Stage.SHARE, 7, "malformed"),
+        (encode(MESSAGE) + b"\0", SumStage.SHARE, 7, "malformed"),
+        (encode(MESSAGE), SumStage.MASK, 7, "stage"),
+        (encode(MESSAGE), SumStage.SHARE, 8, "round"),
+        (b"THRM\x02" + encode(MESSAGE)[5:], SumStage.SHARE, 7, "version"),
+        (b"JUNK" + encode(MESSAGE)[4:], SumStage.SHARE, 7, "malformed"),
     ],
 )
 def test_a_message_for_another_place_is_refused(data, stage, number, reason):
@@ -69,8 +69,8 @@ def test_a_message_for_another_place_is_refused(data, stage, number, reason):
 
 
 def test_parties_out_of_order_or_twice_are_refused():
-    body = encode(Message(Stage.SHARE, 7, SERVER, {1: b"a", 2: b"b"}))
+    body = encode(Message(SumStage.SHARE, 7, SERVER, {1: b"a", 2: b"b"}))
     one, two = body[HEADER.size : HEADER.size + 7], body[HEADER.size + 7 :]
     for entries in (two + one, one + one):
         with pytest.raises(BadMessage, match="malformed"):
-            decode(body[: HEADER.size] + entries, Stage.SHARE, 7)
+            decode(body[: HEADER.size] + entries, SumStage.SHARE, 7)

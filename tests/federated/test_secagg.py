@@ -14,7 +14,7 @@ pytest.importorskip("cryptography")
 from secure_sums import EVERYBODY, IDENTITIES, Study
 from thresher.federated import crypto, secret_shares
 from thresher.federated.group import Group
-from thresher.federated.messages import HEADER, SERVER, BadMessage, Message, Stage, decode, encode
+from thresher.federated.messages import HEADER, SERVER, BadMessage, Message, SumStage, decode, encode
 from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory, RoundAborted
 
 FALSE_ALARM = 1e-6  # of each statistical test, which draws fresh bits in every run
@@ -42,7 +42,7 @@ def test_the_sum_is_exact_at_the_largest_and_smallest_numbers():
     np.testing.assert_array_equal(study.total(), 4 * study.vectors[0])
 
 
-PATTERNS = list(itertools.combinations_with_replacement([*Stage, None], 5))
+PATTERNS = list(itertools.combinations_with_replacement([*SumStage, None], 5))
 
 
 def test_every_way_of_leaving_gives_the_exact_sum_of_those_who_sent_a_vector_or_none_at_all():
@@ -57,7 +57,7 @@ def test_every_way_of_leaving_gives_the_exact_sum_of_those_who_sent_a_vector_or_
             with pytest.raises(RoundAborted, match="no sum yet"):
                 study.server.total()
         else:
-            sent = [party for party in range(5) if party not in leaving or leaving[party] > Stage.MASK]
+            sent = [party for party in range(5) if party not in leaving or leaving[party] > SumStage.MASK]
             np.testing.assert_array_equal(study.total(leaving), sum(study.vectors[party] for party in sent))
         outcomes.append(len(leaving) > 2)
     assert len(outcomes) == 252
@@ -65,21 +65,21 @@ def test_every_way_of_leaving_gives_the_exact_sum_of_those_who_sent_a_vector_or_
 
 
 def test_rounds_have_their_own_masks():
-    masked = [Study(3, number=number).play_until(Stage.MASK).play(Stage.MASK)[0] for number in (1, 2, 2)]
+    masked = [Study(3, number=number).play_until(SumStage.MASK).play(SumStage.MASK)[0] for number in (1, 2, 2)]
     words = [set(np.frombuffer(answer[HEADER.size + 6 :], "<u8").tolist()) for answer in masked]
     assert len(set().union(*words)) == 3 * 7
 
 
 def test_a_party_may_be_another_process_in_every_stage():
     study = Study(3, dropouts=1)
-    for stage in Stage:
+    for stage in SumStage:
         study.play(stage)
         study.parties = [
             MaskingParty(study.group, study.everybody, number, IDENTITIES[number], PartyMemory(**asdict(party.memory)))
             for number, party in enumerate(study.parties)
         ]
     np.testing.assert_array_equal(study.server.total(), sum(study.vectors))
-    assert all(party.memory == PartyMemory(1, Stage.UNMASK) for party in study.parties)  # no secret is kept
+    assert all(party.memory == PartyMemory(1, SumStage.UNMASK) for party in study.parties)  # no secret is kept
 
 
 # -- what the server sees -------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def test_a_party_may_be_another_process_in_every_stage():
 def test_a_masked_vector_looks_uniform_alone_and_beside_another():
     """Chi-square over the values of bytes, for two parties' vectors and for their difference."""
     study = Study(3, length=20_000)
-    answers = study.play_until(Stage.MASK).play(Stage.MASK)
+    answers = study.play_until(SumStage.MASK).play(SumStage.MASK)
     one, two = (np.frombuffer(answers[party][HEADER.size + 6 :], "<u8") for party in (0, 1))
     for words in (one, two, one - two, one + two):
         counts = np.bincount(words.view(np.uint8), minlength=256)
@@ -97,12 +97,12 @@ def test_a_masked_vector_looks_uniform_alone_and_beside_another():
     assert stats.chisquare(plain).pvalue < FALSE_ALARM  # the same test tells a vector without masks
 
 
-@pytest.mark.parametrize("leaving", [{}, {1: Stage.MASK}, {2: Stage.CONFIRM}])
+@pytest.mark.parametrize("leaving", [{}, {1: SumStage.MASK}, {2: SumStage.CONFIRM}])
 def test_the_transcript_holds_no_vector_and_no_secret(leaving):
     study = Study(5, dropouts=2)
     study.vectors = [np.random.default_rng(party).integers(-(2**50), 2**50, 7) for party in range(5)]
     memories = []
-    for stage in Stage:
+    for stage in SumStage:
         study.play(stage, {party for party, left in leaving.items() if left <= stage})
         memories += [asdict(party.memory) for party in study.parties]
     secrets = {memory[name] for memory in memories for name in ("mask_key", "envelope_key", "seed")} - {b""}
@@ -119,15 +119,15 @@ def shares_opened_by(study, holders, about):
     found = {}
     for holder in holders:
         party = study.parties[holder]
-        envelope = decode(party.memory.envelopes, Stage.MASK, 1).contents[about]
-        advertised = decode(party.memory.advertised, Stage.SHARE, 1).contents[about]
+        envelope = decode(party.memory.envelopes, SumStage.MASK, 1).contents[about]
+        advertised = decode(party.memory.advertised, SumStage.SHARE, 1).contents[about]
         opened = crypto.unseal(party._envelope_key(advertised, about, holder), envelope)
         found[holder] = opened[secret_shares.SHARE_SIZE :]
     return found
 
 
 def test_colluding_parties_cannot_open_a_seed_and_one_more_than_tolerated_is_still_too_few():
-    study = Study(7, dropouts=2, colluding=2).play_until(Stage.CONFIRM)
+    study = Study(7, dropouts=2, colluding=2).play_until(SumStage.CONFIRM)
     seed = study.parties[0].memory.seed
     assert secret_shares.join(shares_opened_by(study, range(2, 7), 0)) == seed  # a quorum can
     for few in (2, 3, 4):
@@ -143,30 +143,30 @@ def test_colluding_parties_cannot_open_a_seed_and_one_more_than_tolerated_is_sti
 
 def test_a_party_unmasks_one_list_of_survivors_once():
     """Who gave shares of the seeds of all will not give those of a mask key, nor the other way round."""
-    study = Study(5, dropouts=2).play_until(Stage.CONFIRM)
+    study = Study(5, dropouts=2).play_until(SumStage.CONFIRM)
     party, everyone = study.parties[0], study.questions[0]
-    others = question(Stage.CONFIRM, dict.fromkeys([0, 1, 2], b""))
-    study.play(Stage.CONFIRM)
+    others = question(SumStage.CONFIRM, dict.fromkeys([0, 1, 2], b""))
+    study.play(SumStage.CONFIRM)
     with pytest.raises(BadMessage, match="stage"):
         party.confirm(others)
-    study.play(Stage.UNMASK)
+    study.play(SumStage.UNMASK)
     for again in (lambda: party.confirm(others), lambda: party.confirm(everyone), lambda: party.unmask(b"")):
         with pytest.raises(BadMessage, match="stage"):
             again()
 
 
 def test_parties_that_were_told_different_survivors_do_not_unmask():
-    study = Study(5, dropouts=2).play_until(Stage.CONFIRM)
+    study = Study(5, dropouts=2).play_until(SumStage.CONFIRM)
     lists = [dict.fromkeys(names, b"") for names in ([0, 1, 2, 3, 4], [0, 1, 2], [2, 3, 4])]
     told = [lists[0], lists[1], lists[0], lists[2], lists[2]]
-    answers = [party.confirm(question(Stage.CONFIRM, told[n])) for n, party in enumerate(study.parties)]
-    signatures = {n: decode(answer, Stage.CONFIRM, 1).contents[n] for n, answer in enumerate(answers)}
+    answers = [party.confirm(question(SumStage.CONFIRM, told[n])) for n, party in enumerate(study.parties)]
+    signatures = {n: decode(answer, SumStage.CONFIRM, 1).contents[n] for n, answer in enumerate(answers)}
     for number, party in enumerate(study.parties):
         alike = {n: signatures[n] for n in range(5) if told[n] == told[number]}
         for shown, reason in [(signatures, "signature"), (alike, "too few")]:
             before = asdict(party.memory)
             with pytest.raises(BadMessage, match=reason):
-                party.unmask(question(Stage.UNMASK, shown))
+                party.unmask(question(SumStage.UNMASK, shown))
             party.memory = PartyMemory(**before)
 
 
@@ -183,23 +183,23 @@ def test_parties_that_were_told_different_survivors_do_not_unmask():
 def test_lists_of_survivors_that_cannot_be_are_refused(names, reason):
     """Too short, without the party itself, with nobody, or with one who shared no keys."""
     study = Study(5, dropouts=2)
-    study.play(Stage.ADVERTISE)
-    study.play(Stage.SHARE, silent={4})
-    study.play(Stage.MASK)
+    study.play(SumStage.ADVERTISE)
+    study.play(SumStage.SHARE, silent={4})
+    study.play(SumStage.MASK)
     with pytest.raises(BadMessage, match=reason):
-        study.parties[0].confirm(question(Stage.CONFIRM, dict.fromkeys(names, b"")))
+        study.parties[0].confirm(question(SumStage.CONFIRM, dict.fromkeys(names, b"")))
 
 
 def advertised_by(study, number, round_number=1):
     """Another advertisement of a party, as of an earlier run: its keys are signed, and older."""
     party = MaskingParty(study.group, study.everybody, number, IDENTITIES[number], PartyMemory(round_number))
-    return decode(party.advertise(), Stage.ADVERTISE, round_number).contents[number]
+    return decode(party.advertise(), SumStage.ADVERTISE, round_number).contents[number]
 
 
 @pytest.mark.parametrize("forged", ["keys", "signature", "round", "another's", "short"])
 def test_keys_that_their_party_did_not_sign_for_this_round_are_refused(forged):
-    study = Study(3).play_until(Stage.SHARE)
-    contents = dict(decode(study.questions[0], Stage.SHARE, 1).contents)
+    study = Study(3).play_until(SumStage.SHARE)
+    contents = dict(decode(study.questions[0], SumStage.SHARE, 1).contents)
     contents[2] = {
         "keys": crypto.public_key(crypto.fresh_secret()) + contents[2][32:],
         "signature": contents[2][:-1] + bytes([contents[2][-1] ^ 1]),
@@ -208,59 +208,59 @@ def test_keys_that_their_party_did_not_sign_for_this_round_are_refused(forged):
         "short": contents[2][:-1],
     }[forged]
     with pytest.raises(BadMessage, match="content" if forged == "short" else "signature"):
-        study.parties[0].share(question(Stage.SHARE, contents))
+        study.parties[0].share(question(SumStage.SHARE, contents))
 
 
 def test_parties_that_saw_different_keys_do_not_unmask():
     """Old signed keys of a party, replayed to some of the others, have the right signature for the same round."""
-    study = Study(3).play_until(Stage.SHARE)
-    replayed = dict(decode(study.questions[0], Stage.SHARE, 1).contents) | {2: advertised_by(study, 2)}
+    study = Study(3).play_until(SumStage.SHARE)
+    replayed = dict(decode(study.questions[0], SumStage.SHARE, 1).contents) | {2: advertised_by(study, 2)}
     with pytest.raises(BadMessage, match="content"):
-        study.parties[2].share(question(Stage.SHARE, replayed))
-    study = Study(3).play_until(Stage.SHARE)
-    replayed = dict(decode(study.questions[0], Stage.SHARE, 1).contents) | {2: advertised_by(study, 2)}
-    study.questions[0] = question(Stage.SHARE, replayed)
-    study.play(Stage.SHARE)
-    study.play(Stage.MASK)
+        study.parties[2].share(question(SumStage.SHARE, replayed))
+    study = Study(3).play_until(SumStage.SHARE)
+    replayed = dict(decode(study.questions[0], SumStage.SHARE, 1).contents) | {2: advertised_by(study, 2)}
+    study.questions[0] = question(SumStage.SHARE, replayed)
+    study.play(SumStage.SHARE)
+    study.play(SumStage.MASK)
     answers = {n: party.confirm(study.questions[n]) for n, party in enumerate(study.parties)}
-    signatures = {n: decode(answer, Stage.CONFIRM, 1).contents[n] for n, answer in answers.items()}
+    signatures = {n: decode(answer, SumStage.CONFIRM, 1).contents[n] for n, answer in answers.items()}
     for party in study.parties:
         with pytest.raises(BadMessage, match="signature"):
-            party.unmask(question(Stage.UNMASK, signatures))
+            party.unmask(question(SumStage.UNMASK, signatures))
 
 
 def test_parties_of_another_group_do_not_take_part():
     """Who would tolerate more dropouts would unmask a smaller sum."""
     study, other = Study(5, dropouts=1), Study(5, dropouts=2)
-    study.play(Stage.ADVERTISE)
-    other.play(Stage.ADVERTISE)
+    study.play(SumStage.ADVERTISE)
+    other.play(SumStage.ADVERTISE)
     with pytest.raises(BadMessage, match="signature"):
         study.parties[0].share(other.questions[0])
 
 
 def test_envelopes_come_only_from_those_whose_keys_are_known():
     study = Study(5, dropouts=2)
-    study.play(Stage.ADVERTISE, silent={4})
-    study.play(Stage.SHARE)
-    contents = decode(study.questions[0], Stage.MASK, 1).contents
+    study.play(SumStage.ADVERTISE, silent={4})
+    study.play(SumStage.SHARE)
+    contents = decode(study.questions[0], SumStage.MASK, 1).contents
     with pytest.raises(BadMessage, match="sender"):
-        study.parties[0].mask(question(Stage.MASK, {**contents, 4: bytes(82)}), study.vectors[0])
+        study.parties[0].mask(question(SumStage.MASK, {**contents, 4: bytes(82)}), study.vectors[0])
 
 
 def test_envelopes_that_were_touched_do_not_open():
     study = Study(3)
-    study.play(Stage.ADVERTISE)
-    study.play(Stage.SHARE)
-    contents = dict(decode(study.questions[0], Stage.MASK, 1).contents)
+    study.play(SumStage.ADVERTISE)
+    study.play(SumStage.SHARE)
+    contents = dict(decode(study.questions[0], SumStage.MASK, 1).contents)
     contents[1], contents[2] = contents[2], contents[1]
-    study.questions[0] = question(Stage.MASK, contents)
-    study.play(Stage.MASK)
-    study.play(Stage.CONFIRM)
+    study.questions[0] = question(SumStage.MASK, contents)
+    study.play(SumStage.MASK)
+    study.play(SumStage.CONFIRM)
     with pytest.raises(BadMessage, match="sealed"):
         study.parties[0].unmask(study.questions[0])
 
 
-@pytest.mark.parametrize("stage", [Stage.SHARE, Stage.MASK, Stage.CONFIRM, Stage.UNMASK])
+@pytest.mark.parametrize("stage", [SumStage.SHARE, SumStage.MASK, SumStage.CONFIRM, SumStage.UNMASK])
 def test_a_server_that_says_more_than_it_may_about_a_party_is_refused(stage):
     """A party keeps what it is told: the server decides neither how much that is nor what it costs."""
     study = Study(3).play_until(stage)
@@ -279,8 +279,8 @@ def test_a_stage_that_there_is_not_is_refused(stage):
 
 
 def test_a_party_does_not_take_another_partys_message_for_the_servers():
-    study = Study(3).play_until(Stage.SHARE)
-    forged = Message(Stage.SHARE, 1, 1, decode(study.questions[0], Stage.SHARE, 1).contents)
+    study = Study(3).play_until(SumStage.SHARE)
+    forged = Message(SumStage.SHARE, 1, 1, decode(study.questions[0], SumStage.SHARE, 1).contents)
     with pytest.raises(BadMessage, match="sender"):
         study.parties[0].share(encode(forged))
 
@@ -297,10 +297,10 @@ def test_the_server_refuses_answers_that_do_not_fit():
     with pytest.raises(BadMessage, match="signature"):
         study.server.receive(first[1][:-1] + bytes([first[1][-1] ^ 1]))
     with pytest.raises(BadMessage, match="sender"):
-        study.server.receive(encode(Message(Stage.ADVERTISE, 1, 5, {5: bytes(128)})))
+        study.server.receive(encode(Message(SumStage.ADVERTISE, 1, 5, {5: bytes(128)})))
     for contents in ({1: bytes(127)}, {2: bytes(128)}, {}, {1: bytes(128), 2: bytes(128)}):
         with pytest.raises(BadMessage, match="content"):
-            study.server.receive(encode(Message(Stage.ADVERTISE, 1, 1, contents)))
+            study.server.receive(encode(Message(SumStage.ADVERTISE, 1, 1, contents)))
     for answer in first[1:]:
         study.server.receive(answer)
     study.server.close()
@@ -309,29 +309,29 @@ def test_the_server_refuses_answers_that_do_not_fit():
 
 
 def test_the_server_refuses_a_signature_under_another_list():
-    study = Study(5, dropouts=2).play_until(Stage.CONFIRM)
-    other = study.parties[0].confirm(question(Stage.CONFIRM, dict.fromkeys([0, 1, 2], b"")))
+    study = Study(5, dropouts=2).play_until(SumStage.CONFIRM)
+    other = study.parties[0].confirm(question(SumStage.CONFIRM, dict.fromkeys([0, 1, 2], b"")))
     with pytest.raises(BadMessage, match="signature"):
         study.server.receive(other)
 
 
 def test_who_left_cannot_come_back():
     study = Study(5, dropouts=2)
-    study.play(Stage.ADVERTISE, silent={3})
-    late = Message(Stage.SHARE, 1, 3, {party: bytes(82) for party in (0, 1, 2, 4)})
+    study.play(SumStage.ADVERTISE, silent={3})
+    late = Message(SumStage.SHARE, 1, 3, {party: bytes(82) for party in (0, 1, 2, 4)})
     with pytest.raises(BadMessage, match="sender"):
         study.server.receive(encode(late))
 
 
 def test_a_vector_of_another_length_is_refused():
-    study = Study(3, length=7).play_until(Stage.MASK)
+    study = Study(3, length=7).play_until(SumStage.MASK)
     with pytest.raises(BadMessage, match="content"):
         study.server.receive(study.parties[0].mask(study.questions[0], np.arange(6)))
 
 
 @pytest.mark.parametrize("value", [2**62 // 3 + 1, -(2**62) // 3 - 2, -(2**63)])
 def test_a_number_that_could_overflow_the_sum_is_refused_and_not_told(value):
-    study = Study(3).play_until(Stage.MASK)
+    study = Study(3).play_until(SumStage.MASK)
     with pytest.raises(ValueError, match="coarser grid") as error:
         study.parties[0].mask(study.questions[0], np.array([0, value]))
     assert str(value) not in str(error.value)
@@ -339,7 +339,7 @@ def test_a_number_that_could_overflow_the_sum_is_refused_and_not_told(value):
 
 @pytest.mark.parametrize("vector", [np.zeros(7), np.zeros(7, dtype=np.int32), np.zeros((7, 1), dtype=np.int64)])
 def test_only_vectors_of_whole_numbers_are_summed(vector):
-    study = Study(3).play_until(Stage.MASK)
+    study = Study(3).play_until(SumStage.MASK)
     with pytest.raises(TypeError, match="give one axis of int64"):
         study.parties[0].mask(study.questions[0], vector)
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 pytest.importorskip("cryptography")
 
-from thresher.federated.messages import Stage
+from thresher.federated.messages import SumStage
 from thresher.federated.secagg import RoundAborted
 from thresher.federated.skellam_aggregation import SkellamAggregation
 from thresher.privacy.laws.skellam import Skellam
@@ -29,18 +29,24 @@ def fits(noise, variance):
     ("parties", "dropouts", "colluding", "leaving", "times"),
     [
         (3, 0, 0, {}, 3 / 2),  # each knows its own share: the other two add the planned noise
-        (4, 1, 0, {2: Stage.MASK}, 3 / 2),  # as many as may have left
-        (4, 1, 0, {2: Stage.ADVERTISE}, 3 / 2),
-        (4, 1, 0, {2: Stage.UNMASK}, 2),  # its vector is in the sum, and so is its noise
+        (4, 1, 0, {2: SumStage.MASK}, 3 / 2),  # as many as may have left
+        (4, 1, 0, {2: SumStage.ADVERTISE}, 3 / 2),
+        (4, 1, 0, {2: SumStage.UNMASK}, 2),  # its vector is in the sum, and so is its noise
         (4, 1, 0, {}, 2),
-        (5, 1, 1, {0: Stage.SHARE}, 4 / 3),  # one of the four may be the server's friend: three add the planned noise
+        (
+            5,
+            1,
+            1,
+            {0: SumStage.SHARE},
+            4 / 3,
+        ),  # one of four may be the server's friend: three add the planned noise
         (5, 0, 3, {}, 5 / 2),
     ],
 )
 def test_the_noise_is_as_planned(parties, dropouts, colluding, leaving, times, wrong):
     aggregation = SkellamAggregation(parties, dropouts=dropouts, colluding=colluding, random_state=41)
     parts = [np.full(LENGTH, 1000 * party) for party in range(parties)]
-    sent = [party for party in range(parties) if leaving.get(party, Stage.UNMASK) > Stage.MASK]
+    sent = [party for party in range(parties) if leaving.get(party, SumStage.UNMASK) > SumStage.MASK]
     noise = aggregation.noisy_sum(parts, LAW, leaving=leaving) - sum(1000 * party for party in sent)
     assert fits(noise, LAW.variance * times * wrong**2) == (wrong == 1.0)
 
@@ -49,18 +55,18 @@ def test_every_pattern_of_leaving_that_is_tolerated_leaves_at_least_the_planned_
     aggregation = SkellamAggregation(5, dropouts=2, random_state=42)
     parts = [np.zeros(LENGTH, dtype=np.int64)] * 5
     for stages in [(1, 1), (1, 3), (2, 3), (3, 3), (3, 5), (4, 5)]:
-        leaving = {party: Stage(stage) for party, stage in enumerate(stages)}
-        senders = 5 - sum(stage <= Stage.MASK for stage in stages)
+        leaving = {party: SumStage(stage) for party, stage in enumerate(stages)}
+        senders = 5 - sum(stage <= SumStage.MASK for stage in stages)
         assert senders >= 3
         assert fits(aggregation.noisy_sum(parts, LAW, leaving=leaving), LAW.variance * senders / 2)
 
 
-@pytest.mark.parametrize("stage", Stage)
+@pytest.mark.parametrize("stage", SumStage)
 def test_one_more_than_tolerated_aborts_the_round_and_the_next_one_works(stage):
     aggregation = SkellamAggregation(5, dropouts=1, random_state=43)
     parts = [np.full(10, 10**9)] * 5
     with pytest.raises(RoundAborted, match="nothing was revealed"):
-        aggregation.noisy_sum(parts, LAW, leaving={1: Stage.SHARE, 3: stage})
+        aggregation.noisy_sum(parts, LAW, leaving={1: SumStage.SHARE, 3: stage})
     np.testing.assert_allclose(aggregation.noisy_sum(parts, LAW), 5 * 10**9, atol=10_000)
 
 

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from spending import a_model, small_rows
 from thresher import BudgetExceeded, Certificate, DenseRegressor, Ledger, PrivacyWarning, SparseRegressor, load_model
 from thresher.ledger import LedgerError, LedgerUnreachableError
-from thresher.ledger.book import Account
+from thresher.ledger.account import Account
 from thresher.models.scaler import PrivateScaler
 from thresher.privacy.accounting import Cost
 from thresher.privacy.certificate import combine

@@ -119,7 +119,7 @@ def test_a_crash_between_marker_and_report_counts_as_a_report(tmp_path, monkeypa
         raise MemoryError
 
     client = client_of(task, "row bound", 0, spent=marker)
-    monkeypatch.setattr(client, "_randomised", crash)
+    monkeypatch.setattr(client, "_randomise", crash)
     with pytest.raises(MemoryError):
         client.answer(question)
     for person in (client, client_of(task, "row bound", 0, spent=marker)):

@@ -85,7 +85,7 @@ class DPAdam(Stochastic):
     def _default_rounds(self, problem: LinearProblem, budget: Budget) -> int:
         return FEWEST_ROUNDS
 
-    def _step(self, problem: LinearProblem, rounds: int, sd: float) -> float:
+    def default_step(self, problem: LinearProblem, rounds: int, sd: float) -> float:
         """Where noise rules, a coordinate moves by about a step a round, to and fro: sqrt(rounds) steps in all."""
         return 2 * typical_coefficient(problem) / math.sqrt(rounds)
 

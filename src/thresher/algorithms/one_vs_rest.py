@@ -26,10 +26,6 @@ class OneVsRest:
 
     each: Algorithm
 
-    @property
-    def name(self) -> str:
-        return self.each.name
-
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         part = self._part(problem, budget)
         share = part.budget.epsilon if part.budget.private else str(part.budget.epsilon)  # JSON knows no infinity

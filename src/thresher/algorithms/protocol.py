@@ -18,9 +18,6 @@ __all__ = ["Algorithm", "LocalAlgorithm"]
 class Algorithm(Protocol):
     """A frozen dataclass of hyper-parameters. Touches no row, draws no noise of its own."""
 
-    @property
-    def name(self) -> str: ...
-
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         """Every release and hyper-parameter, from public facts alone."""
         ...
@@ -32,9 +29,6 @@ class Algorithm(Protocol):
 
 class LocalAlgorithm(Protocol):
     """The same over a vault that hears reports: a local one, or one of labels (``thresher.vaults``)."""
-
-    @property
-    def name(self) -> str: ...
 
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan: ...
 

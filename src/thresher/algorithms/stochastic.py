@@ -119,11 +119,11 @@ class Stochastic:
             "batch": batch,
             "clip": clip if math.isfinite(clip) else "none",  # JSON knows no infinity
             "sampling": "none" if batch == problem.n else self.sampling,
-            "step": self.step or self._step(problem, rounds, sd),
+            "step": self.step or self.default_step(problem, rounds, sd),
             "output": self.output,
         }
 
-    def _step(self, problem: LinearProblem, rounds: int, sd: float) -> float:
+    def default_step(self, problem: LinearProblem, rounds: int, sd: float) -> float:
         """The longest step that is stable and with which the noise gathered on the way stays in proportion.
 
         T steps of length eta along gradients with noise of this sd gather noise of sd eta sqrt(T) sd per coordinate,

@@ -304,8 +304,8 @@ class _UnclippedParty(Unclipped, Party):
 class UnclippedParties(Consortium):
     """Parties that forget to clip; the noise is as if they had not."""
 
-    def _seated(self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource) -> list[Party]:
-        data, clipped = blocks_of(X, sizes_of(plan.problem.n)), super()._seated(X, y, plan, noise)
+    def _seat_parties(self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource) -> list[Party]:
+        data, clipped = blocks_of(X, sizes_of(plan.problem.n)), super()._seat_parties(X, y, plan, noise)
         blocks = zip(data.blocks, data.split(y), clipped, strict=True)
         return [_UnclippedParty(rows, targets, party.plan, noise) for rows, targets, party in blocks]
 

@@ -17,6 +17,7 @@ from thresher.algorithms import (
     DPSLKT,
     DPSRM,
     LDPIHT,
+    REGISTRY,
     RRPSGD,
     Algorithm,
     DPAdam,
@@ -55,6 +56,7 @@ from thresher.vaults.randomness import NoiseSource
 
 __all__ = ["AuditCase", "Finding", "audit_cases", "catalogue", "find_cases", "membership_examples", "verdict"]
 
+NOT_PRIVATE = "ight"
 GAUSSIAN = Claim(2.0, 1e-5)
 MIXED = Claim(2.0, 0.01)  # counts see little of an epsilon that is only exceeded with chance 1e-5
 
@@ -168,6 +170,8 @@ def _algorithms() -> list[AuditCase]:
         (FrequentTexts(fewest=1), pairs.edge(1), Claim(2.0, 0.1), 10_000),
         (FrequentTexts(fewest=1), pairs.rare_text(), Claim(2.0, 0.1), 10_000),
     ]
+    listed = {item.name for item, *_ in cases}  # what is not has the pair that most algorithms tell most about
+    cases += [(kind(), rises, MIXED, 10_000) for name, kind in REGISTRY.items() if name not in {*listed, NOT_PRIVATE}]
     return [AuditCase(item.name, "algorithm", item, pair, claim, runs) for item, pair, claim, runs in cases]
 
 

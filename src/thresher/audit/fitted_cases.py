@@ -122,7 +122,7 @@ def _search(grid: int | None, n: int, d: int) -> tuple[Search, Plan]:
     if grid is None:
         return search, search.plan(problem, budget)
     unpaid, settings = Budget(math.inf, CLAIM.delta), {"trial_epsilon": CLAIM.epsilon}
-    return search, Plan(search.name, problem, unpaid, (search._releases(problem, budget),), settings)
+    return search, Plan(search.name, problem, unpaid, (search.release_within(problem, budget),), settings)
 
 
 def one_label() -> Pair:

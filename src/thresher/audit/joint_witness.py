@@ -33,9 +33,9 @@ class Consortium(GatheredVault):
 
     def __init__(self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource) -> None:
         sizes = sizes_of(plan.problem.n)
-        super().__init__(self._seated(X, y, plan, noise), sizes, ReferenceAggregation(noise), plan, noise)
+        super().__init__(self._seat_parties(X, y, plan, noise), sizes, ReferenceAggregation(noise), plan, noise)
 
-    def _seated(self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource) -> list[Party]:
+    def _seat_parties(self, X: Matrix, y: Floats, plan: Plan, noise: NoiseSource) -> list[Party]:
         sizes = sizes_of(plan.problem.n)
         return parties_of(blocks_of(X, sizes), y, plan, noise, sizes)
 

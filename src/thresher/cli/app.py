@@ -60,7 +60,7 @@ def load_command(name: str) -> click.Command:
     if name not in ELSEWHERE:
         return _command_of(name, getattr(import_module(f"thresher.cli.commands.{name}"), name))
     found = metadata.entry_points(group="thresher.commands", name=name)
-    return _command_of(name, next(iter(found)).load()) if found else _missing(name)
+    return _command_of(name, next(iter(found)).load()) if found else _explain_absence(name)
 
 
 def _command_of(name: str, found: typer.Typer | Callable[..., None]) -> click.Command:
@@ -72,7 +72,7 @@ def _command_of(name: str, found: typer.Typer | Callable[..., None]) -> click.Co
     return get_command(alone)
 
 
-def _missing(name: str) -> click.Command:
+def _explain_absence(name: str) -> click.Command:
     """Says what to install, whatever it is called with."""
 
     def explain() -> None:

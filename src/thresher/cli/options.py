@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from thresher.models.options import DenseName, SparseName, SparseOptions
-from thresher.privacy.budget import Adjacency
+from thresher.models.options import DenseName, DenseOptions, SparseName, SparseOptions
 
 if TYPE_CHECKING:
     from thresher.ledger import Ledger
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 SPARSE, DENSE = get_args(SparseName), get_args(DenseName)
 NAMES = list(dict.fromkeys((*SPARSE, *DENSE)))
 HELP: dict[str, str] = {each.name: each.metadata.get("help", "") for each in fields(SparseOptions)}
+SPARSE_ONLY = set(HELP) - {each.name for each in fields(DenseOptions)}
 
 
 class TaskKind(StrEnum):
@@ -31,11 +31,8 @@ class TaskKind(StrEnum):
     CLASSIFICATION = "classification"
 
 
-Sparsity = Annotated[int, typer.Option(help=HELP["sparsity"])]
 Epsilon = Annotated[float, typer.Option(help=HELP["epsilon"])]
 Delta = Annotated[float | None, typer.Option(help=HELP["delta"])]
-FeatureBound = Annotated[float | None, typer.Option(help=HELP["feature_bound"])]
-RowBound = Annotated[float | None, typer.Option(help=HELP["row_bound"])]
 TargetBound = Annotated[
     str | None, typer.Option(help="Public range of the target: B for [-B, B], or LOW,HIGH. Regression only.")
 ]
@@ -47,11 +44,6 @@ AlgorithmOption = Annotated[
         autocompletion=lambda: NAMES,
     ),
 ]
-AdjacencyOption = Annotated[
-    str,
-    typer.Option(help=HELP["adjacency"], autocompletion=lambda: list(Adjacency)),
-]
-Intercept = Annotated[bool, typer.Option(help=HELP["fit_intercept"])]
 Report = Annotated[Path | None, typer.Option(help="Write a page with tables and plots here.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 LedgerUrl = Annotated[
@@ -79,7 +71,7 @@ def estimator_for(task: TaskKind, target_bound: str | None, **params: Any) -> Es
     regressor: type[SparseRegressor | DenseRegressor] = SparseRegressor
     if params.get("algorithm") in DENSE and params["algorithm"] not in SPARSE:  # what both have makes a sparse model
         classifier, regressor = DenseClassifier, DenseRegressor
-        del params["sparsity"]
+        params = {name: value for name, value in params.items() if name not in SPARSE_ONLY}
     if task is TaskKind.CLASSIFICATION:
         if target_bound is not None:
             raise ValueError(f"--target-bound={target_bound}: class labels need no bound; leave it out")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from thresher.data.reading.frames import cells_by_name
 from thresher.data.typing import Cells, Column, Table, Values
 from thresher.privacy.arrays import Floats
 
@@ -21,10 +22,10 @@ MOST_COLUMNS = 2**27  # of files: coefficients for so many take a gigabyte
 
 def reject_text(X: Table) -> None:
     """Raise if a column of a frame or array cannot be numbers; says which column and what to do."""
-    columns = getattr(X, "columns", None)
+    columns = cells_by_name(X)
     if columns is not None:
-        for name in columns:
-            check_column(X[name], repr(str(name)))
+        for name, cells in columns.items():
+            check_column(cells, repr(str(name)))
     elif getattr(X, "dtype", None) is not None and X.dtype.kind in "OUS" and np.ndim(X) == 2:
         for j in range(X.shape[1]):
             check_column(X[:, j], str(j))

@@ -106,7 +106,7 @@ class ColumnShares(PrivateEstimator):
         ``groups`` holds the id of each row's person; a share is then the mean over people of the share of their rows.
         """
         rows = flags.shape[0]
-        return self._fit(flags, np.ones(rows), (), self._owners(groups, rows))
+        return self._fit(flags, np.ones(rows), (), self._people_of(groups, rows))
 
     def _problem(self, n_samples: int, n_features: int, outputs: int) -> LinearProblem:
         bounds = Bounds(1.0, math.sqrt(self.most), (-1.0, 1.0))  # the targets are all 1
@@ -194,7 +194,7 @@ class ColumnBounds(PrivateEstimator):
     def _algorithm(self, outputs: int) -> WidestRanges:
         return WidestRanges()
 
-    def _planned(self, design: Design) -> Plan:
+    def _plan_design(self, design: Design) -> Plan:
         return design.plan()  # one of three fits, which share a budget in zCDP
 
     def _keep(self, theta: Floats, plan: Plan) -> None:

@@ -113,12 +113,12 @@ def count_faults(
     fit.fit(sparse.vstack(pieces, format="csr"), groups=people or None)
     n = fit.certificate_.n_samples
     counts = (n * fit.shares_).tolist()
-    by_column = {column.name: _told(column, counts[at * len(FAULTS) :]) for at, column in enumerate(columns)}
+    by_column = {column.name: _possible_shares(column, counts[at * len(FAULTS) :]) for at, column in enumerate(columns)}
     at_odd = len(columns) * len(FAULTS)
     return Counts(by_column, counts[at_odd] if odd else None, n * fit.standard_error_, fit.certificate_)
 
 
-def _told(column: Column, counts: list[float]) -> dict[str, float]:
+def _possible_shares(column: Column, counts: list[float]) -> dict[str, float]:
     """Only what there can be: categories have no bounds, and an id is there or not."""
     possible = {"number": 3, "date": 3, "category": 2, "none": 1}[column.kind]
     return dict(zip(FAULTS[:possible], counts[:possible], strict=True))

@@ -14,8 +14,9 @@ import numpy as np
 from thresher.algorithms.protocol import Algorithm
 from thresher.data.concealment import without_causes
 from thresher.federated.model import Backend, DataPairs, DenseFederatedModel, FederatedModel
-from thresher.models.linear import ClassifierModel, RegressorModel, Target
+from thresher.models.classifier import ClassifierModel
 from thresher.models.options import AdjacencyName
+from thresher.models.regressor import RegressorModel, Target
 
 if TYPE_CHECKING:
     from thresher.models.options import Bound, Labels, Seed
@@ -75,7 +76,7 @@ class _FederatedClassifier(FederatedModel, ClassifierModel):
         """Fit on a list of pairs (X, y), one for each party; ``y`` holds labels."""
         rows, targets = self._party_blocks(data_sets)
         classes, belongs, assumptions = self._classes_in(np.concatenate(targets))
-        with self._labelled(classes):
+        with self._with_labels(classes):
             return self._fit(rows, belongs, assumptions)
 
 

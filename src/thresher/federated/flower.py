@@ -36,7 +36,7 @@ except ImportError:
 
 from thresher.federated.aggregation import skellam_share
 from thresher.federated.group import Group
-from thresher.federated.messages import BadMessage, Stage
+from thresher.federated.messages import BadMessage, SumStage
 from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.skellam import Skellam
@@ -85,7 +85,7 @@ def client_app(member: Callable[[Context], FlowerMember]) -> ClientApp:
 
     def secure_sum(message: Message, context: Context) -> Message:
         asked: Asked = message.content["asked"]
-        begins = asked["stage"] == Stage.ADVERTISE
+        begins = asked["stage"] == SumStage.ADVERTISE
         memory = PartyMemory(asked["round"]) if begins else PartyMemory(**context.state["memory"])
         own = _call_without_telling(member, context)
         party = MaskingParty(own.group, own.everybody, own.number, own.identity, memory)
@@ -155,8 +155,8 @@ class FlowerAggregation:
         server = MaskingServer(self._group, self._everybody, self._rounds, self._length)
         asked: Mapping[str, bytes | float] = {"question": question, "variance": law.variance}
         sent = dict.fromkeys(self._nodes(), b"")
-        for stage in Stage:
-            senders = self._exchange(server, sent, asked if stage == Stage.MASK else {})
+        for stage in SumStage:
+            senders = self._exchange(server, sent, asked if stage == SumStage.MASK else {})
             sent = {senders[party]: content for party, content in server.close().items()}
         return server.total()
 

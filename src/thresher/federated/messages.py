@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["REASONS", "SERVER", "BadMessage", "Message", "Stage", "decode", "encode"]
+__all__ = ["REASONS", "SERVER", "BadMessage", "Message", "SumStage", "decode", "encode"]
 
 MAGIC, VERSION = b"THRM", 1
 SERVER = 2**16 - 1  # the sender of what comes from the server
@@ -22,7 +22,7 @@ HEADER, ENTRY = struct.Struct(">4sBBQHH"), struct.Struct(">HI")
 REASONS = ("malformed", "version", "stage", "round", "sender", "repeated", "content", "signature", "too few", "sealed")
 
 
-class Stage(IntEnum):
+class SumStage(IntEnum):
     """The stages of a secure sum; in each the server asks and the parties answer."""
 
     ADVERTISE = 1
@@ -44,7 +44,7 @@ class BadMessage(ValueError):  # noqa: N818  (the public name says what it is)
 class Message:
     """A stage's question or answer: something about, from or for each of some parties."""
 
-    stage: Stage
+    stage: SumStage
     round: int
     sender: int
     contents: Mapping[int, bytes]
@@ -59,7 +59,7 @@ def encode(message: Message) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes, stage: Stage, number: int) -> Message:
+def decode(data: bytes, stage: SumStage, number: int) -> Message:
     """The message of this stage of round ``number`` that ``data`` encodes; all else raises ``BadMessage``."""
     if len(data) < HEADER.size or not data.startswith(MAGIC):
         raise BadMessage("malformed")

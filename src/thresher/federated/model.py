@@ -13,9 +13,11 @@ from thresher.federated.aggregation import Aggregation, ReferenceAggregation
 from thresher.federated.plans import sizes_note, with_joint_noise, with_noise_for_the_smallest, with_steps_for_own_noise
 from thresher.federated.protocols import DENSE, SPARSE, VAULTS, Protocol, protocol_of
 from thresher.federated.vault import DataSets, FederatedVault, GatheredVault, parties_of
+from thresher.models.classifier import ClassifierModel, class_membership
 from thresher.models.estimator import checked_rows
 from thresher.models.fit import Design
-from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, class_membership
+from thresher.models.linear import LinearModel
+from thresher.models.regressor import RegressorModel
 from thresher.privacy.arrays import Floats, Matrix, Values
 from thresher.privacy.plan import Plan
 from thresher.vaults.penalties import Penalty
@@ -51,7 +53,7 @@ class FederatedModel(LinearModel):
             )
         return found
 
-    def _planned(self, design: Design) -> Plan:
+    def _plan_design(self, design: Design) -> Plan:
         if self.aggregation not in get_args(Backend):
             raise ValueError(
                 f"aggregation={self.aggregation!r} must be one of {', '.join(map(repr, get_args(Backend)))}"
@@ -61,7 +63,7 @@ class FederatedModel(LinearModel):
             return with_joint_noise(plan, self.aggregation)
         return replace(plan, trust="parties" if protocol_behind(self).noise == "separate" else "reference")
 
-    def _noted(self, plan: Plan, X: DataSets) -> Plan:
+    def _with_notes(self, plan: Plan, X: DataSets) -> Plan:
         algorithm = self._algorithm(plan.problem.outputs)
         plan = with_noise_for_the_smallest(plan, algorithm, X.sizes)
         if plan.trust == "parties":

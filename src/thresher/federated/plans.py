@@ -80,21 +80,21 @@ def with_steps_for_own_noise(plan: Plan, algorithm: Algorithm, parties: int) -> 
     (release,) = plan.releases
     sensitivity = release.sensitivity(plan.settings["clip"], plan.problem.n, plan.budget.adjacency)
     sd = release.multiplier * sensitivity * math.sqrt(parties)
-    step = algorithm._step(linear_problem(plan), release.times, sd)
+    step = algorithm.default_step(linear_problem(plan), release.times, sd)
     return replace(plan, settings={**plan.settings, "step": step})
 
 
 def sizes_note(sizes: Sequence[int]) -> str:
     """What certificates say about the numbers of rows."""
-    return f"{len(sizes)} parties; how many rows each holds is public: {_listed(sizes)}"
+    return f"{len(sizes)} parties; how many rows each holds is public: {_list_of_sizes(sizes)}"
 
 
 def bounds_note(sizes: Sequence[int]) -> str:
     """The same where parties hold so many rows at most."""
-    return f"{len(sizes)} parties, which hold at most {_listed(sizes)} rows: these bounds are public"
+    return f"{len(sizes)} parties, which hold at most {_list_of_sizes(sizes)} rows: these bounds are public"
 
 
-def _listed(sizes: Sequence[int]) -> str:
+def _list_of_sizes(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes)) if len(sizes) <= 10 else f"from {min(sizes)} to {max(sizes)}"
 
 

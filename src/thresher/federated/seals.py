@@ -58,7 +58,7 @@ class Seals:
             self._key = secrets.token_bytes(KEY_SIZE)
             write_whole(self._key_file, self._key)
         body = json.dumps(entry)
-        self._lines, self._last = self._lines + 1, self._sealed("line", self._last, body)
+        self._lines, self._last = self._lines + 1, self._seal("line", self._last, body)
         return _with_seal(body, self._last)
 
     def record_head(self) -> None:
@@ -68,24 +68,24 @@ class Seals:
     def _entry(self, line: bytes) -> Entry:
         entry: Entry = json.loads(line)
         seal, body = entry.pop("seal", ""), json.dumps(entry)
-        self._lines, self._last = self._lines + 1, self._sealed("line", self._last, body)
+        self._lines, self._last = self._lines + 1, self._seal("line", self._last, body)
         if not hmac.compare_digest(str(seal), self._last) or line != _with_seal(body, self._last):
             raise ValueError(f"line {self._lines} is not as it was written, or not at its place")
         return entry
 
     def _record(self) -> None:
         head = f"{self._lines} {self._last}"
-        write_whole(self._head_file, f"{head} {self._sealed('head', head)}".encode())
+        write_whole(self._head_file, f"{head} {self._seal('head', head)}".encode())
 
     def _lines_on_record(self) -> int:
         if not self._head_file.exists():
             return 0
         head, _, seal = self._head_file.read_text(encoding="utf-8").rpartition(" ")
-        if not hmac.compare_digest(seal, self._sealed("head", head)):
+        if not hmac.compare_digest(seal, self._seal("head", head)):
             raise ValueError(f"{self._head_file.name} was changed")
         return int(head.split(" ")[0])
 
-    def _sealed(self, *words: str) -> str:
+    def _seal(self, *words: str) -> str:
         return hmac.new(self._key, "\n".join(words).encode(), sha256).hexdigest()
 
 

@@ -37,7 +37,7 @@ import numpy as np
 
 from thresher.federated import crypto, secret_shares
 from thresher.federated.group import Group
-from thresher.federated.messages import SERVER, BadMessage, Message, Stage, decode, encode
+from thresher.federated.messages import SERVER, BadMessage, Message, SumStage, decode, encode
 from thresher.privacy.arrays import Integers
 
 __all__ = ["MaskingParty", "MaskingServer", "PartyMemory", "RoundAborted"]
@@ -46,10 +46,10 @@ KEYS_SIZE = 2 * crypto.KEY_SIZE  # the public mask key, then the public envelope
 ADVERTISED_SIZE = KEYS_SIZE + crypto.SIGNATURE_SIZE
 ENVELOPE_SIZE = 2 * secret_shares.SHARE_SIZE + crypto.TAG_SIZE  # a share of the mask key, then one of the seed
 QUESTION_SIZES = {  # bytes that the server passes on about each party
-    Stage.SHARE: ADVERTISED_SIZE,
-    Stage.MASK: ENVELOPE_SIZE,
-    Stage.CONFIRM: 0,
-    Stage.UNMASK: crypto.SIGNATURE_SIZE,
+    SumStage.SHARE: ADVERTISED_SIZE,
+    SumStage.MASK: ENVELOPE_SIZE,
+    SumStage.CONFIRM: 0,
+    SumStage.UNMASK: crypto.SIGNATURE_SIZE,
 }
 
 
@@ -92,29 +92,29 @@ class MaskingParty:
     def answer(self, stage: int, question: bytes, vector: Callable[[], Integers]) -> bytes:
         """The answer to the question of any stage; the vector is made in stage MASK only."""
         match stage:
-            case Stage.ADVERTISE:
+            case SumStage.ADVERTISE:
                 return self.advertise()
-            case Stage.SHARE:
+            case SumStage.SHARE:
                 return self.share(question)
-            case Stage.MASK:
+            case SumStage.MASK:
                 return self.mask(question, vector())
-            case Stage.CONFIRM:
+            case SumStage.CONFIRM:
                 return self.confirm(question)
-            case Stage.UNMASK:
+            case SumStage.UNMASK:
                 return self.unmask(question)
         raise BadMessage("stage")
 
     def advertise(self) -> bytes:
         """Fresh public keys."""
-        self._enter(Stage.ADVERTISE)
+        self._enter(SumStage.ADVERTISE)
         self.memory.mask_key, self.memory.envelope_key = crypto.fresh_secret(), crypto.fresh_secret()
         keys = self._public_keys()
         statement = keys_statement(self._group, self.memory.round, self._number, keys)
-        return self._answer(Stage.ADVERTISE, {self._number: keys + crypto.sign(self._identity, statement)})
+        return self._answer(SumStage.ADVERTISE, {self._number: keys + crypto.sign(self._identity, statement)})
 
     def share(self, advertised: bytes) -> bytes:
         """Envelopes for all who advertised keys, with shares of this party's secrets."""
-        contents = self._enter(Stage.SHARE, advertised)
+        contents = self._enter(SumStage.SHARE, advertised)
         for party, content in contents.items():
             check_keys(self._group, self._everybody, self.memory.round, party, content)
         if contents[self._number][:KEYS_SIZE] != self._public_keys():
@@ -128,12 +128,12 @@ class MaskingParty:
             party: crypto.seal(self._envelope_key(keys, self._number, party), of_key[party] + of_seed[party])
             for party, keys in contents.items()
         }
-        return self._answer(Stage.SHARE, sealed)
+        return self._answer(SumStage.SHARE, sealed)
 
     def mask(self, envelopes: bytes, vector: Integers) -> bytes:
         """The vector, which must contain its noise already, under the masks."""
-        contents = self._enter(Stage.MASK, envelopes)
-        advertised = self._advertised()
+        contents = self._enter(SumStage.MASK, envelopes)
+        advertised = self._advertisements()
         if not contents.keys() <= advertised.keys():
             raise BadMessage("sender")
         _check_vector(vector, 2**62 // self._group.parties)
@@ -142,32 +142,32 @@ class MaskingParty:
         for party in contents.keys() - {self._number}:
             public, pair = advertised[party][: crypto.KEY_SIZE], (self._number, party)
             masked += crypto.pair_mask(self.memory.mask_key, public, pair, self.memory.round, vector.size)
-        return self._answer(Stage.MASK, {self._number: masked.astype("<u8").tobytes()})
+        return self._answer(SumStage.MASK, {self._number: masked.astype("<u8").tobytes()})
 
     def confirm(self, survivors: bytes) -> bytes:
         """A signature under the list of those whose vectors the server will sum."""
-        contents = self._enter(Stage.CONFIRM, survivors)
-        if not contents.keys() <= self._contents(self.memory.envelopes, Stage.MASK).keys():
+        contents = self._enter(SumStage.CONFIRM, survivors)
+        if not contents.keys() <= self._contents(self.memory.envelopes, SumStage.MASK).keys():
             raise BadMessage("sender")
         self.memory.survivors = survivors
-        return self._answer(Stage.CONFIRM, {self._number: crypto.sign(self._identity, self._survivors_statement())})
+        return self._answer(SumStage.CONFIRM, {self._number: crypto.sign(self._identity, self._survivors_statement())})
 
     def unmask(self, confirmed: bytes) -> bytes:
         """For each who sent a vector a share of its seed, for each other party one of its mask key; never both."""
-        contents = self._enter(Stage.UNMASK, confirmed)
+        contents = self._enter(SumStage.UNMASK, confirmed)
         statement = self._survivors_statement()
         for party, signature in contents.items():
             crypto.check_signature(self._everybody[party], signature, statement)
-        survivors, advertised = self._contents(self.memory.survivors, Stage.CONFIRM), self._advertised()
+        survivors, advertised = self._contents(self.memory.survivors, SumStage.CONFIRM), self._advertisements()
         shares = {}
-        for party, envelope in self._contents(self.memory.envelopes, Stage.MASK).items():
+        for party, envelope in self._contents(self.memory.envelopes, SumStage.MASK).items():
             opened = crypto.unseal(self._envelope_key(advertised[party], party, self._number), envelope)
             of_key, of_seed = opened[: secret_shares.SHARE_SIZE], opened[secret_shares.SHARE_SIZE :]
             shares[party] = of_seed if party in survivors else of_key
-        self.memory = PartyMemory(self.memory.round, Stage.UNMASK)
-        return self._answer(Stage.UNMASK, shares)
+        self.memory = PartyMemory(self.memory.round, SumStage.UNMASK)
+        return self._answer(SumStage.UNMASK, shares)
 
-    def _enter(self, stage: Stage, question: bytes | None = None) -> Mapping[int, bytes]:
+    def _enter(self, stage: SumStage, question: bytes | None = None) -> Mapping[int, bytes]:
         """Go on to ``stage``, once; what its question says about a quorum of parties, of which this is one."""
         if self.memory.stage != stage - 1:
             raise BadMessage("stage")
@@ -182,17 +182,17 @@ class MaskingParty:
         self.memory.stage = stage
         return contents
 
-    def _contents(self, question: bytes, stage: Stage) -> Mapping[int, bytes]:
+    def _contents(self, question: bytes, stage: SumStage) -> Mapping[int, bytes]:
         message = decode(question, stage, self.memory.round)
         if message.sender != SERVER:
             raise BadMessage("sender")
         return message.contents
 
-    def _answer(self, stage: Stage, contents: Mapping[int, bytes]) -> bytes:
+    def _answer(self, stage: SumStage, contents: Mapping[int, bytes]) -> bytes:
         return encode(Message(stage, self.memory.round, self._number, contents))
 
-    def _advertised(self) -> Mapping[int, bytes]:
-        return self._contents(self.memory.advertised, Stage.SHARE)
+    def _advertisements(self) -> Mapping[int, bytes]:
+        return self._contents(self.memory.advertised, SumStage.SHARE)
 
     def _public_keys(self) -> bytes:
         return crypto.public_key(self.memory.mask_key) + crypto.public_key(self.memory.envelope_key)
@@ -226,10 +226,10 @@ class MaskingServer:
     def __init__(self, group: Group, everybody: Sequence[bytes], round_number: int, length: int) -> None:
         check_identities(group, everybody)
         self._group, self._everybody, self._round, self._length = group, everybody, round_number, length
-        self.stage = Stage.ADVERTISE
+        self.stage = SumStage.ADVERTISE
         self.expected = set(range(group.parties))  # who may answer in this stage
-        self._answers: dict[Stage, dict[int, Mapping[int, bytes]]] = {stage: {} for stage in Stage}
-        self._questions: dict[Stage, bytes] = {}  # those that are the same for all
+        self._answers: dict[SumStage, dict[int, Mapping[int, bytes]]] = {stage: {} for stage in SumStage}
+        self._questions: dict[SumStage, bytes] = {}  # those that are the same for all
 
     def receive(self, answer: bytes) -> int:
         """Count a party's answer to the stage's question, and say whose it is."""
@@ -242,10 +242,10 @@ class MaskingServer:
         about, size = self._expected_contents(sender)
         if contents.keys() != about or any(len(content) != size for content in contents.values()):
             raise BadMessage("content")
-        if self.stage == Stage.ADVERTISE:
+        if self.stage == SumStage.ADVERTISE:
             check_keys(self._group, self._everybody, self._round, sender, contents[sender])
-        if self.stage == Stage.CONFIRM:
-            statement = survivors_statement(self._questions[Stage.SHARE], self._questions[Stage.CONFIRM])
+        if self.stage == SumStage.CONFIRM:
+            statement = survivors_statement(self._questions[SumStage.SHARE], self._questions[SumStage.CONFIRM])
             crypto.check_signature(self._everybody[sender], contents[sender], statement)
         self._answers[self.stage][sender] = contents
         return sender
@@ -259,51 +259,51 @@ class MaskingServer:
                 f"{self._group.quorum} must: nothing was revealed; try a new round"
             )
         self.expected = set(answers)
-        if self.stage == Stage.UNMASK:
+        if self.stage == SumStage.UNMASK:
             return {}
-        closed, self.stage = self.stage, Stage(self.stage + 1)
-        if closed == Stage.SHARE:
+        closed, self.stage = self.stage, SumStage(self.stage + 1)
+        if closed == SumStage.SHARE:
             return {to: self._question({party: answers[party][to] for party in answers}) for to in answers}
-        own = {party: b"" if closed == Stage.MASK else answers[party][party] for party in answers}
+        own = {party: b"" if closed == SumStage.MASK else answers[party][party] for party in answers}
         self._questions[self.stage] = self._question(own)
         return dict.fromkeys(answers, self._questions[self.stage])
 
     def total(self) -> Integers:
         """The sum of the vectors of all who sent one."""
-        if self.stage != Stage.UNMASK or len(self._answers[Stage.UNMASK]) < self._group.quorum:
+        if self.stage != SumStage.UNMASK or len(self._answers[SumStage.UNMASK]) < self._group.quorum:
             raise RoundAborted("the stages of this round are not over: there is no sum yet")
-        vectors = {party: contents[party] for party, contents in self._answers[Stage.MASK].items()}
+        vectors = {party: contents[party] for party, contents in self._answers[SumStage.MASK].items()}
         total = np.zeros(self._length, dtype=np.uint64)
         for vector in vectors.values():
             total += np.frombuffer(vector, "<u8")
-        for party in self._answers[Stage.SHARE]:
+        for party in self._answers[SumStage.SHARE]:
             secret = self._opened_secret(party)
             if party in vectors:
                 total -= crypto.mask(secret, self._round, self._length)
                 continue
             for other in vectors:  # what ``party`` would have added cancels what ``other`` did
-                public = self._answers[Stage.ADVERTISE][other][other][: crypto.KEY_SIZE]
+                public = self._answers[SumStage.ADVERTISE][other][other][: crypto.KEY_SIZE]
                 total += crypto.pair_mask(secret, public, (party, other), self._round, self._length)
         return total.astype(np.int64)
 
     def _opened_secret(self, party: int) -> bytes:
         """The seed of a party that sent its vector, the mask key of one that did not."""
-        quorum = sorted(self._answers[Stage.UNMASK])[: self._group.quorum]
-        return secret_shares.join({holder: self._answers[Stage.UNMASK][holder][party] for holder in quorum})
+        quorum = sorted(self._answers[SumStage.UNMASK])[: self._group.quorum]
+        return secret_shares.join({holder: self._answers[SumStage.UNMASK][holder][party] for holder in quorum})
 
     def _expected_contents(self, sender: int) -> tuple[set[int], int]:
         """About whom a party's answer to this stage must be, and the size of each content."""
         match self.stage:
-            case Stage.ADVERTISE:
+            case SumStage.ADVERTISE:
                 return {sender}, ADVERTISED_SIZE
-            case Stage.SHARE:
-                return set(self._answers[Stage.ADVERTISE]), ENVELOPE_SIZE
-            case Stage.MASK:
+            case SumStage.SHARE:
+                return set(self._answers[SumStage.ADVERTISE]), ENVELOPE_SIZE
+            case SumStage.MASK:
                 return {sender}, 8 * self._length
-            case Stage.CONFIRM:
+            case SumStage.CONFIRM:
                 return {sender}, crypto.SIGNATURE_SIZE
-            case Stage.UNMASK:
-                return set(self._answers[Stage.SHARE]), secret_shares.SHARE_SIZE
+            case SumStage.UNMASK:
+                return set(self._answers[SumStage.SHARE]), secret_shares.SHARE_SIZE
 
     def _question(self, contents: Mapping[int, bytes]) -> bytes:
         return encode(Message(self.stage, self._round, SERVER, contents))

@@ -8,7 +8,7 @@ from functools import partial
 from thresher.federated.aggregation import skellam_share
 from thresher.federated.crypto import new_identity, public_identity
 from thresher.federated.group import Group
-from thresher.federated.messages import Stage
+from thresher.federated.messages import SumStage
 from thresher.federated.secagg import MaskingParty, MaskingServer, PartyMemory
 from thresher.privacy.arrays import Integers
 from thresher.privacy.laws.skellam import Skellam
@@ -44,7 +44,7 @@ class SkellamAggregation:
         """There is nothing to close."""
 
     def noisy_sum(
-        self, parts: Sequence[Integers], law: Skellam, *, leaving: Mapping[int, Stage] | None = None
+        self, parts: Sequence[Integers], law: Skellam, *, leaving: Mapping[int, SumStage] | None = None
     ) -> Integers:
         """The sum of one vector for each party, and noise of this law at least.
 
@@ -60,7 +60,7 @@ class SkellamAggregation:
         ]
         left = {} if leaving is None else leaving
         questions = dict.fromkeys(server.expected, b"")
-        for stage in Stage:
+        for stage in SumStage:
             for number, question in questions.items():
                 if number not in left or stage < left[number]:
                     noisy = partial(self._noisy, parts[number], number, law)

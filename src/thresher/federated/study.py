@@ -14,7 +14,7 @@ from sklearn.base import clone
 from thresher.federated.group import Group
 from thresher.federated.model import FederatedModel, joint_plan
 from thresher.federated.plans import bounds_note, fingerprint
-from thresher.models.linear import ClassifierModel
+from thresher.models.classifier import ClassifierModel
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import SkellamRelease
 from thresher.vaults.problem import linear_problem

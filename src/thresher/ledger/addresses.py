@@ -50,8 +50,8 @@ class Address:
         place, who = parts["place"], "" if user is None else f"{user}@"
         return cls(
             f"postgresql+psycopg://{rest}",
-            _joined((f"{user}:***@" if password is not None else who) + place, masked),
-            _joined(who + place, [f"{key}={value}" for key, value in told]),
+            _join_url((f"{user}:***@" if password is not None else who) + place, masked),
+            _join_url(who + place, [f"{key}={value}" for key, value in told]),
             tuple({text for secret in hidden if secret for text in (secret, unquote(secret), unquote_plus(secret))}),
         )
 
@@ -86,5 +86,5 @@ def _harmless(key: str, value: str) -> bool:
     return unquote_plus(key) in SHOWN and bool(re.fullmatch(r"[\w./%:,-]*", value))
 
 
-def _joined(place: str, pairs: list[str]) -> str:
+def _join_url(place: str, pairs: list[str]) -> str:
     return f"postgresql://{place}" + (f"?{'&'.join(pairs)}" if pairs else "")

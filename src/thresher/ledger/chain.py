@@ -74,13 +74,13 @@ class Key:
     @property
     def number(self) -> int:
         """64 bits that decide how rows are hashed."""
-        return int.from_bytes(self._keyed(b"rows"))
+        return int.from_bytes(self._keyed_hash(b"rows"))
 
     def of_row(self, hashed: int) -> str:
         """A short name of a row's hash that nobody can compute, or undo, without the key."""
-        return self._keyed(hashed.to_bytes(8)).hex()
+        return self._keyed_hash(hashed.to_bytes(8)).hex()
 
-    def _keyed(self, message: bytes) -> bytes:
+    def _keyed_hash(self, message: bytes) -> bytes:
         return blake2b(message, digest_size=8, key=self.secret).digest()
 
 

@@ -36,7 +36,7 @@ def sketch_of(X: Matrix, key: Key) -> Sketch:
     """
     check_structure(X)
     if isinstance(X, Partitions):
-        parts = X.client.gather(X.client.map(_sealed, X.parts, sealed_key=Sealed(key), pure=False))
+        parts = X.client.gather(X.client.map(_smallest_sealed, X.parts, sealed_key=Sealed(key), pure=False))
     else:
         parts = [_smallest(X, key)]
     found: Counter[int] = sum(parts, Counter())
@@ -51,7 +51,7 @@ def are_alike(one: Sketch, other: Sketch) -> bool:
     return len(set(one) & set(other)) >= max(LEAST, math.ceil(min(len(one), len(other)) / 2))
 
 
-def _sealed(part: Sealed, sealed_key: Sealed) -> Counter[int]:
+def _smallest_sealed(part: Sealed, sealed_key: Sealed) -> Counter[int]:
     return _smallest(part.value, sealed_key.value)
 
 

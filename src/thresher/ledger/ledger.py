@@ -5,36 +5,30 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
-from thresher.ledger.addresses import holds_secret
-from thresher.ledger.book import FORMAT, Allowance, Book, Entry
+from thresher.ledger.account import Allowance, Entry
+from thresher.ledger.book import FORMAT, Book
 from thresher.ledger.chain import START, Key
 from thresher.ledger.errors import LedgerError, LedgerUnreachableError
 from thresher.ledger.fingerprint import sketch_of
+from thresher.ledger.reservation import Reservation
 from thresher.ledger.stores import Run, store_of
 from thresher.privacy import logs
 from thresher.privacy.arrays import Matrix
 from thresher.privacy.budget import Budget
 from thresher.privacy.certificate import Certificate
 from thresher.privacy.plan import Plan
-from thresher.privacy.warnings import Unsettled
 
 __all__ = [
     "Ledger",
     "LedgerCheck",
-    "Reservation",
-    "cost_told_if_memory_fails",
-    "ledger_at",
-    "reservation_for",
-    "without_password",
 ]
 
 UNITS = ("row", "person")
@@ -176,12 +170,12 @@ class Ledger:
 
     def spent(self, dataset: str, analyst: str | None = None) -> Allowance:
         """What was spent or reserved so far, by everybody or by one analyst, at the delta granted."""
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.account(dataset).spent(analyst)
 
     def remaining(self, dataset: str, analyst: str | None = None) -> Allowance:
         """The grant less what was spent; an analyst's, if there is one with less left. See ``affordable``."""
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.account(dataset).remaining(analyst or self.analyst)
 
     def affordable(self, dataset: str, analyst: str | None = None) -> float:
@@ -189,17 +183,17 @@ class Ledger:
 
         That is for Gaussian noise and choices; of random batches it may be a little less.
         """
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.account(dataset).affordable(analyst or self.analyst)
 
     def history(self, dataset: str) -> list[Entry]:
         """Grants and fits, in their order."""
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.account(dataset).history()
 
     def summary(self, dataset: str) -> list[dict[str, str | float | None]]:
         """Of the data set and then of each analyst with a grant: granted, spent, and what one more fit may have."""
-        with self._reading() as book:
+        with self._open_book() as book:
             account = book.account(dataset)
             return [
                 {
@@ -214,7 +208,7 @@ class Ledger:
     @property
     def datasets(self) -> list[str]:
         """The names of all accounts."""
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.datasets
 
     def verify(self, head: str | None = None, certificate: Certificate | None = None) -> LedgerCheck:
@@ -251,7 +245,7 @@ class Ledger:
         def check(book: Book) -> None:
             book.account(dataset).check(cost, self.analyst, adjacency, unit)
 
-        with self._reading() as now:
+        with self._open_book() as now:
             check(now)  # before others have to wait, for convolutions take long and are remembered; and before the rows
         sketch = None if rows is None else sketch_of(rows, self._key())
 
@@ -269,14 +263,14 @@ class Ledger:
 
     def resume(self, account: dict[str, str], dataset: str, plan: Plan) -> Reservation:
         """The reservation that a fit of ``plan`` was begun with and goes on with, if it is not done."""
-        with self._reading() as book:
+        with self._open_book() as book:
             book.check_resumed(account, dataset, [release.to_dict() for release in plan.releases])
         self._require(account["hash"])
         return Reservation(self, account)
 
     def charged(self, account: dict[str, str]) -> int:
         """How many rounds of a fit that may go on after a stop were charged."""
-        with self._reading() as book:
+        with self._open_book() as book:
             return book.charged(account["entry"])
 
     def charge(self, account: dict[str, str], before: int, rounds: int) -> None:
@@ -307,7 +301,7 @@ class Ledger:
         return Key.read(self.key_path)
 
     @contextmanager
-    def _reading(self) -> Iterator[Book]:
+    def _open_book(self) -> Iterator[Book]:
         """The book, up to date; other threads of this process wait, other processes do not."""
         with self._lock:
             with self._store.transaction(reading=True) as run:
@@ -360,152 +354,6 @@ class Ledger:
             book.read(int(sequence), text, digest)
         if not book.sequence:
             raise LedgerError("the ledger has no entries; make it with: thresher ledger create")
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """A cost that counts, whatever comes of the fit.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where it counts.
-    account : dict
-        The data set, the entry's id and its hash, as certificates carry them.
-
-    Examples
-    --------
-    >>> from thresher import Ledger, SparseRegressor
-    >>> ledger = Ledger("reserved.db")
-    >>> ledger.grant("trial", epsilon=2.0, delta=1e-6)
-    >>> plan = SparseRegressor(2, epsilon=1.0, delta=1e-7, feature_bound=1.0, target_bound=1.0).plan(5000, 10)
-    >>> ledger.reserve("trial", plan).account["dataset"]
-    'trial'
-    """
-
-    ledger: Ledger
-    account: dict[str, str]
-    """The data set, the entry's id and its hash, as certificates carry them."""
-
-    def settle(self, certificate: Certificate) -> Certificate:
-        """The certificate of the finished fit with the id of its entry, which is committed.
-
-        An entry that is gone, or a ledger that was changed, is an error: no model is for what nothing counts.
-        """
-        told = replace(certificate, ledger=self.account)
-        try:
-            self.ledger.commit(self.account, told)
-        except (LedgerUnreachableError, OSError) as error:  # what was paid for must not be lost
-            warnings.warn(
-                f"ledger: it could not be told that the fit is done ({error}); its cost stays reserved and counts, so "
-                "do not fit again for its sake",
-                Unsettled,
-                stacklevel=5,
-            )
-        return told
-
-
-def reservation_for(
-    ledger: Ledger | str | Path | None, dataset: str | None, plan: Plan, rows: Matrix,
-    begun: dict[str, str] | None = None,
-) -> Reservation | None:  # fmt: skip
-    """A reservation for a fit of ``plan``, if it has a ledger; the one it was ``begun`` with, if it goes on.
-
-    Parameters
-    ----------
-    ledger : Ledger, its URL, or None
-        Who pays.
-    dataset : str or None
-        The name of the ledger's account; one without a ledger is refused.
-    plan : Plan
-        What the fit will release.
-    rows : array, sparse matrix or None
-        The rows, which are recognised if they were spent on under another name.
-    begun : dict or None
-        The account of a reservation, as a checkpoint keeps it.
-
-    Examples
-    --------
-    >>> from thresher import SparseRegressor
-    >>> from thresher.ledger import reservation_for
-    >>> plan = SparseRegressor(2, feature_bound=1.0, target_bound=1.0).plan(5000, 10)
-    >>> reservation_for(None, None, plan, None) is None
-    True
-    """
-    if ledger is None:
-        if dataset is not None:
-            raise LedgerError(f"dataset={dataset!r} names an account of a ledger; give ledger= as well, or neither")
-        return None
-    if dataset is None:
-        raise LedgerError("dataset=None: name the account of the ledger that pays for the fit")
-    opened = ledger_at(ledger)
-    return opened.resume(begun, dataset, plan) if begun else opened.reserve(dataset, plan, rows)
-
-
-@contextmanager
-def cost_told_if_memory_fails(paid: Reservation | None, plan: Plan) -> Iterator[None]:
-    """A fit that was paid for: if there is no memory for it, the error says what stays spent.
-
-    Parameters
-    ----------
-    paid : Reservation or None
-        What was paid; without a ledger the error stays as it is.
-    plan : Plan
-        What was paid for.
-
-    Examples
-    --------
-    >>> from thresher import SparseRegressor
-    >>> from thresher.ledger import cost_told_if_memory_fails
-    >>> plan = SparseRegressor(2, feature_bound=1.0, target_bound=1.0).plan(5000, 10)
-    >>> with cost_told_if_memory_fails(None, plan):
-    ...     print("fitted")
-    fitted
-    """
-    try:
-        yield
-    except MemoryError:
-        if paid is None:
-            raise
-        raise MemoryError(
-            f"there is not enough memory for this fit. It was paid for before it began and stays counted: "
-            f"epsilon={plan.epsilon:.4g} at delta={plan.budget.delta:g}, entry {paid.account['entry']} of "
-            f"dataset={paid.account['dataset']!r}. The next fit pays again: first free memory, or give fewer columns"
-        ) from None
-
-
-def without_password(ledger: Given) -> Given | Ledger:
-    """What may be kept, shown and pickled of a ledger: a ``Ledger`` in place of an address with a password.
-
-    Parameters
-    ----------
-    ledger : Ledger, URL, path or None
-        As a user gives it.
-
-    Examples
-    --------
-    >>> from thresher.ledger import without_password
-    >>> without_password("budget.db")
-    'budget.db'
-    """
-    return Ledger(ledger) if isinstance(ledger, str) and holds_secret(ledger) else ledger
-
-
-def ledger_at(ledger: Ledger | str | Path) -> Ledger:
-    """The ledger that is given as one, or by its address.
-
-    Parameters
-    ----------
-    ledger : Ledger, URL or path
-        As a user gives it.
-
-    Examples
-    --------
-    >>> from thresher.ledger import ledger_at
-    >>> ledger_at("budget.db").files[0].name
-    'budget.db'
-    """
-    return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
 
 
 def _append(run: Run, book: Book, body: Body) -> None:

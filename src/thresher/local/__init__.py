@@ -12,8 +12,9 @@ Who can do what to whom is said in ``thresher.local.client`` (a hostile server) 
 """
 
 from thresher.local.client import Client
+from thresher.local.question import SurveyQuestion
 from thresher.local.server import Server
-from thresher.local.task import SurveyQuestion, SurveyTask
+from thresher.local.task import SurveyTask
 from thresher.local.wire import BadReport, Report, decode, encode
 
 __all__ = ["BadReport", "Client", "Report", "Server", "SurveyQuestion", "SurveyTask", "decode", "encode"]

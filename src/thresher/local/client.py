@@ -20,7 +20,8 @@ import numpy as np
 
 from thresher.data.atomic_files import sync_folder
 from thresher.data.concealment import without_causes
-from thresher.local.task import Label, SurveyQuestion, SurveyTask
+from thresher.local.question import SurveyQuestion
+from thresher.local.task import Label, SurveyTask
 from thresher.local.wire import Report, Reports, encode, format_of, fresh_id
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import BudgetExceeded, is_whole
@@ -85,13 +86,13 @@ class Client:
 
     def answer(self, question: SurveyQuestion) -> bytes:
         """The report, to be handed to the server. What can be refused is refused before anything is spent."""
-        theta = self._checked(question)
+        theta = self._point_asked(question)
         x, y = self._spend()
         noise = self._noise or NoiseSource()
-        units = format_of(self.task).units(self._randomised(x, y, theta, noise), noise)
+        units = format_of(self.task).units(self._randomise(x, y, theta, noise), noise)
         return encode(Report(question.round, fresh_id(noise), self._row, units[0]), self.task)
 
-    def _checked(self, question: SurveyQuestion) -> Floats:
+    def _point_asked(self, question: SurveyQuestion) -> Floats:
         """The point asked about, if the question belongs to the task."""
         if not isinstance(question, SurveyQuestion):
             raise TypeError(
@@ -125,7 +126,7 @@ class Client:
             record, self._record = self._record, None
             return record
 
-    def _randomised(self, x: Floats, y: Floats, theta: Floats, noise: NoiseSource) -> Reports:
+    def _randomise(self, x: Floats, y: Floats, theta: Floats, noise: NoiseSource) -> Reports:
         """What the randomiser reports of one record."""
         task = self.task
         if task.clip is not None:

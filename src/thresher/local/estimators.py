@@ -17,8 +17,10 @@ from sklearn.utils.extmath import row_norms
 
 from thresher.algorithms import LDPIHT, LocalAlgorithm, resolve_local
 from thresher.data.tables import reject_text
+from thresher.models.classifier import ClassifierModel
 from thresher.models.estimator import checked_rows
-from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel, Target
+from thresher.models.linear import LinearModel
+from thresher.models.regressor import RegressorModel, Target
 from thresher.privacy.arrays import Floats, Indices, Matrix
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.plan import Plan

@@ -30,7 +30,8 @@ from thresher.local.estimators import (
     features_are_public,
     plan_for_public_rows,
 )
-from thresher.local.task import SurveyQuestion, SurveyTask
+from thresher.local.question import SurveyQuestion
+from thresher.local.task import SurveyTask
 from thresher.local.wire import BadReport, Report, Reports, decode, format_of, fresh_id
 from thresher.models.estimator import Found, algorithm_of
 from thresher.models.fit import Outcome, completed

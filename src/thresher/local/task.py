@@ -1,8 +1,8 @@
-"""What a survey says in public: the task, before anybody answers, and the question of each round.
+"""What a survey says in public before anybody answers: its task.
 
-Both are JSON that a person's device reads from a server it has no reason to trust. So nothing in them is believed that
-can be computed here: unknown fields, wrong types and absurd sizes are refused, and the privacy they state must be what
-the release costs by our own books.
+It is JSON that a person's device reads from a server it has no reason to trust. So nothing in it is believed that can
+be computed here: unknown fields, wrong types and absurd sizes are refused, and the privacy it states must be what the
+release costs by our own books.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from thresher.local.json_fields import (
     short,
     whole,
 )
-from thresher.privacy.arrays import Floats
 from thresher.privacy.bounds import LARGEST, SMALLEST, Bounds
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import (
@@ -53,10 +52,10 @@ from thresher.vaults.randomisers import Classes, Gaussian, Hypercube, Laplace, P
 if TYPE_CHECKING:
     from thresher.models.options import Labels
 
-__all__ = ["SurveyQuestion", "SurveyTask"]
+__all__ = ["MOST_FEATURES", "MOST_ROUNDS", "SurveyTask"]
 
 
-TASK_FORMAT, QUESTION_FORMAT = "thresher-task-1", "thresher-question-1"
+TASK_FORMAT = "thresher-task-1"
 MOST_PEOPLE = 2**32 - 1  # the number of a row travels as 32 bits
 MOST_FEATURES = 10**6
 MOST_ROUNDS = 10**5
@@ -228,68 +227,6 @@ class SurveyTask:
         )
 
 
-@dataclass(frozen=True)
-class SurveyQuestion:
-    """What a round asks: your gradient at this theta, given by its nonzero ``values`` and where they are.
-
-    Parameters
-    ----------
-    task : str
-        The fingerprint of the task that it belongs to.
-    round : int
-        The number of the round, from 1.
-    at : tuple of int
-        The coordinates of theta that are not zero, in increasing order. A question about labels has none.
-    values : tuple of float
-        What theta is there.
-
-    Examples
-    --------
-    >>> from thresher import LocalSparseRegressor
-    >>> from thresher.local import Server, SurveyQuestion
-    >>> server = Server(LocalSparseRegressor(1, 4.0, feature_bound=1.0, target_bound=2.0), people=100, features=2)
-    >>> SurveyQuestion.from_json(server.question().to_json()).round
-    1
-    """
-
-    task: str
-    round: int
-    at: tuple[int, ...] = ()
-    values: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name, read in _QUESTION_FIELDS.items():
-            object.__setattr__(self, name, read(name, getattr(self, name)))
-        if len(self.at) != len(self.values):
-            raise ValueError(f"at has {len(self.at)} coordinates, values {len(self.values)}; give one value for each")
-        if any(one >= other for one, other in zip(self.at, self.at[1:], strict=False)):
-            raise ValueError("at must list every coordinate once, in increasing order")
-        if not all(self.values):
-            raise ValueError("values has a 0; leave such coordinates out")
-
-    @classmethod
-    def about(cls, task: SurveyTask, number: int, theta: Floats) -> Self:
-        """Round ``number`` of ``task``, at ``theta``."""
-        at = np.flatnonzero(theta)
-        return cls(task.fingerprint, number, tuple(at.tolist()), tuple(theta[at].tolist()))
-
-    def theta(self, dimension: int) -> Floats:
-        """The point asked about."""
-        if self.at and self.at[-1] >= dimension:
-            raise ValueError(f"at={self.at[-1]} is no coordinate of the task, which has {dimension}")
-        theta = np.zeros(dimension)
-        theta[list(self.at)] = self.values
-        return theta
-
-    def to_json(self) -> str:
-        return canonical({"format": QUESTION_FORMAT, **{name: getattr(self, name) for name in _QUESTION_FIELDS}})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The question that ``text`` asks, or a ValueError that names the field which is wrong."""
-        return cls(**parse_json(text, QUESTION_FORMAT, _QUESTION_FIELDS))
-
-
 # -- words --------------------------------------------------------------------------------------------------------
 
 
@@ -396,12 +333,6 @@ def _release(name: str, value: object) -> Release:
         raise ValueError(f"{name}: {error}") from None
 
 
-def _fingerprint(name: str, value: object) -> str:
-    if not isinstance(value, str) or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
-        raise ValueError(f"{name}={short(value)} must be the fingerprint of a task, 64 hexadecimal digits")
-    return value
-
-
 _NUMBERS: Mapping[str, Reader[object]] = {"int": whole(1, 2**32), "float": number(0.0, 1e300)}
 
 _TASK_FIELDS: Mapping[str, Reader[object]] = {
@@ -423,11 +354,4 @@ _TASK_FIELDS: Mapping[str, Reader[object]] = {
     "release": _release,
     "rounds": whole(1, MOST_ROUNDS),
     "clip": optional(number(SMALLEST, LARGEST)),
-}
-
-_QUESTION_FIELDS: Mapping[str, Reader[object]] = {
-    "task": _fingerprint,
-    "round": whole(1, MOST_ROUNDS),
-    "at": list_of(whole(0, MOST_FEATURES), 0, MOST_FEATURES + 1),
-    "values": list_of(any_number, 0, MOST_FEATURES + 1),
 }

@@ -6,16 +6,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from thresher.algorithms import Algorithm, resolve_dense
-from thresher.models.linear import ClassifierModel, LinearModel, RegressorModel
+from thresher.models.classifier import ClassifierModel
+from thresher.models.linear import LinearModel
 from thresher.models.options import DenseOptions
-from thresher.vaults.penalties import Penalty
+from thresher.models.regressor import RegressorModel
+from thresher.vaults.penalties import Penalty, PenaltyName
 
 if TYPE_CHECKING:
     from thresher.models.options import Labels, LogisticName, Target
 
 __all__ = ["DenseClassifier", "DenseRegressor"]
 
-LOSSES = ("logistic", "nonconvex-logistic")
+PENALTIES: dict[str, PenaltyName] = {"logistic": "ridge", "nonconvex-logistic": "nonconvex"}
+"""By the loss: the non-convex logistic one is the logistic loss with a penalty that levels off."""
 
 
 class _DenseModel(DenseOptions, LinearModel):
@@ -101,9 +104,9 @@ class DenseClassifier(_DenseModel, ClassifierModel):
     classes: Labels = field(default=None, kw_only=True)
 
     def _penalty(self) -> Penalty:
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss={self.loss!r} must be one of {', '.join(map(repr, LOSSES))}")
-        return Penalty("nonconvex" if self.loss == "nonconvex-logistic" else "ridge", self.penalty)
+        if self.loss not in PENALTIES:
+            raise ValueError(f"loss={self.loss!r} must be one of {', '.join(map(repr, PENALTIES))}")
+        return Penalty(PENALTIES[self.loss], self.penalty)
 
 
 @dataclass(eq=False, repr=False)

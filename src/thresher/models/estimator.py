@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from thresher.data.dask import Collection, Partitions, zero_row_like
 from thresher.data.memory import check_memory
 from thresher.data.people import person_of_each_row
+from thresher.data.reading.frames import eager
 from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import reject_text, without_counts, without_values
 from thresher.data.typing import Column, Table
@@ -84,7 +85,7 @@ class PrivateEstimator(BaseEstimator):
         """What the algorithm found, as fitted attributes."""
         raise NotImplementedError
 
-    def _released(self) -> Parts | None:
+    def _model_parts(self) -> Parts | None:
         """What the model is made of, for the hash in its certificate; None if there is no model."""
         return None
 
@@ -99,7 +100,7 @@ class PrivateEstimator(BaseEstimator):
 
         For a fit with ``groups``, ``n_samples`` is the number of people.
         """
-        plan = self._planned(design_of(self, n_samples, n_features))
+        plan = self._plan_design(design_of(self, n_samples, n_features))
         logs.planned(plan)
         return plan
 
@@ -109,13 +110,13 @@ class PrivateEstimator(BaseEstimator):
         budget = Budget(self.epsilon, delta, cast(Adjacency, self.adjacency))  # which checks it
         return Design(problem, self._algorithm(outputs), budget)
 
-    def _planned(self, design: Design) -> Plan:
+    def _plan_design(self, design: Design) -> Plan:
         """The plan of a fit by itself. A ledger counts in currencies that add up over fits: there noise is calibrated
         in them, so that what a fit is said to cost is what it takes from the grant."""
         plan = design.plan()
         return plan if self.ledger is not None else plan.with_least_noise()
 
-    def _owners(self, groups: Column, rows: int) -> Indices | None:
+    def _people_of(self, groups: Column, rows: int) -> Indices | None:
         """Whose each row is, where ``groups`` makes the person the unit of privacy."""
         if groups is None:
             return None
@@ -130,7 +131,7 @@ class PrivateEstimator(BaseEstimator):
         n, d = X.shape if owners is None else (int(owners.max(initial=-1)) + 1, X.shape[1])
         unit: Unit = "row" if owners is None else "person"
         design = self._design(n if self.n_public is None else self.n_public, d, 1 if y.ndim == 1 else y.shape[1], unit)
-        plan = self._noted(self._planned(design), X)
+        plan = self._with_notes(self._plan_design(design), X)
         assumptions += (*self._assumed_of_rows(plan, n), *assumed_of_searches(plan))
         fit = Fit(plan, self.verbose)
         noise, vault = NoiseSource(self.random_state, hardened=self.hardened), self._vault()
@@ -164,7 +165,7 @@ class PrivateEstimator(BaseEstimator):
         for name in [name for name in self.__dict__ if name.endswith("_") or name == "_published"]:
             del self.__dict__[name]
 
-    def _noted(self, plan: Plan, X: Table) -> Plan:
+    def _with_notes(self, plan: Plan, X: Table) -> Plan:
         """The plan with public facts about the rows that certificates should tell."""
         return plan
 
@@ -189,7 +190,7 @@ class PrivateEstimator(BaseEstimator):
     def _target_range(self) -> tuple[float, float] | None:
         return None
 
-    def _checked(self, X: Table, *y: Column, counts: bool = True, **requirements: Any) -> Any:
+    def _check_rows(self, X: Table, *y: Column, counts: bool = True, **requirements: Any) -> Any:
         """scikit-learn's validation, its messages without the values they would print, and without ``counts`` of rows
         where these are not public."""
         check_structure(X)
@@ -205,10 +206,11 @@ class PrivateEstimator(BaseEstimator):
 
     def _checked_to_fit(self, X: Table, *y: Column, groups: Column) -> Any:
         """Rows, and targets if there are any. With ``groups``, or ``n_public``, how many rows there are is private."""
+        X = eager(X)
         reject_text(X)
         counts = groups is None and self.n_public is None
         accepted = {"accept_sparse": ("csc", "csr", "coo"), "ensure_min_samples": self._fewest}
-        return self._checked(X, *y, counts=counts, **accepted)
+        return self._check_rows(X, *y, counts=counts, **accepted)
 
     @property
     def _fewest(self) -> int:
@@ -245,7 +247,7 @@ class Found:
 
     def keep(self, outcome: Outcome) -> str | None:
         adopt(self.estimator, self.plan, outcome.found, outcome.published)
-        released = self.estimator._released()
+        released = self.estimator._model_parts()
         return None if released is None else model_hash(released)
 
     def forget(self) -> None:
@@ -269,7 +271,7 @@ def checked_rows(estimator: PrivateEstimator, X: Any, *y: Any, **requirements: A
 
     The estimator then knows how many columns there are, and their names.
     """
-    return estimator._checked(X, *y, **requirements)
+    return estimator._check_rows(X, *y, **requirements)
 
 
 def design_of(

@@ -13,7 +13,8 @@ from thresher.algorithms.uncertainty import Uncertainty
 from thresher.data.schema import Schema
 from thresher.data.schema.schema import READ_BY
 from thresher.data.tables import MOST_COLUMNS
-from thresher.models.linear import KINDS, ClassifierModel, LinearModel
+from thresher.models.classifier import ClassifierModel
+from thresher.models.linear import KINDS, LinearModel, restore
 from thresher.privacy.budget import is_whole
 from thresher.privacy.certificate import Certificate, Verification
 from thresher.privacy.model_hash import problems_of_model
@@ -99,20 +100,16 @@ def _read(model: Record) -> LinearModel:
     values = np.atleast_2d(np.asarray(model["coefficients"], dtype=np.float64))
     coefficients = np.zeros((len(values), model["n_features"]))
     coefficients[:, model["support"]] = values
-    estimator._store(coefficients, np.atleast_1d(np.asarray(model["intercept"], dtype=np.float64)))
-    estimator.n_features_in_ = model["n_features"]
-    if estimator.schema is not None:
-        estimator.schema_ = Schema.of(estimator.schema)
-        estimator._name_columns()
-    elif model["feature_names"]:
+    intercepts = np.atleast_1d(np.asarray(model["intercept"], dtype=np.float64))
+    told = model.get("uncertainty")  # absent from files of earlier versions
+    restore(estimator, coefficients, intercepts, None if told is None else Uncertainty.from_dict(told))
+    if estimator.schema is None and model["feature_names"]:
         estimator.feature_names_in_ = np.array(model["feature_names"], dtype=object)
     if isinstance(estimator, ClassifierModel):
         estimator.classes_ = np.array(model["classes"])
         if estimator.classes_.shape != (max(2, len(values)),):
             raise ValueError("classes are not one label for each class")
     estimator.certificate_ = Certificate.from_dict(model["certificate"])
-    if model.get("uncertainty") is not None:  # absent from files of earlier versions
-        estimator.uncertainty_, estimator._published = Uncertainty.from_dict(model["uncertainty"]), ["uncertainty_"]
     estimator.algorithm_ = model["params"]["algorithm"]
     return estimator  # type: ignore[no-any-return]
 

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from thresher.algorithms import resolve
 from thresher.algorithms.uncertainty import Uncertainty
 from thresher.data.atomic_files import write_atomically
-from thresher.data.concealment import concealed_comparison, without_causes
-from thresher.data.dask import fit_inputs, is_dask, map_rows
-from thresher.data.labels import places_among
+from thresher.data.dask import is_dask, map_rows
+from thresher.data.reading.frames import eager
 from thresher.data.schema import Schema
-from thresher.data.sparse_structure import check_structure
-from thresher.data.tables import numeric_target, reject_text
+from thresher.data.tables import reject_text
 from thresher.data.typing import Column, Table
 from thresher.models.estimator import Parts
 from thresher.models.fit import Planner, Published
@@ -34,13 +28,22 @@ from thresher.privacy.arrays import Floats
 from thresher.privacy.model_hash import linear_parts
 from thresher.privacy.plan import Plan
 from thresher.report.summary import Summary, summary_of
-from thresher.vaults.losses import LOGISTIC, SQUARED, Loss, is_own
+from thresher.vaults.losses import Loss, is_own
 from thresher.vaults.penalties import NO_PENALTY, Penalty
 from thresher.vaults.problem import LinearProblem, linear_problem
 
-__all__ = ["KINDS", "ClassifierModel", "LinearModel", "Predictions", "RegressorModel", "Target", "class_membership"]
-
-Target = float | tuple[float, float] | None
+__all__ = [
+    "KINDS",
+    "LinearModel",
+    "Predictions",
+    "lazy_for_dask",
+    "name_columns",
+    "outputs_of",
+    "parts_of",
+    "problem_of",
+    "restore",
+    "target_range_of",
+]
 
 Predictions = Any
 """An array of NumPy for rows in memory, of Dask for rows that are not."""
@@ -51,7 +54,7 @@ WITH_UNCERTAINTY = ("pursuit",)
 Model = TypeVar("Model", bound="LinearModel")
 
 
-def _lazy_for_dask(method: Callable[[Model, Table], Predictions]) -> Callable[[Model, Table], Predictions]:
+def lazy_for_dask(method: Callable[[Model, Table], Predictions]) -> Callable[[Model, Table], Predictions]:
     """A method of rows that answers a Dask collection with a Dask array, computed when it is asked for."""
 
     @functools.wraps(method)
@@ -211,7 +214,7 @@ class LinearModel(TabularModel):
         self.intercept_: Any = intercepts
         self.support_ = np.flatnonzero(coefficients.any(axis=0))
 
-    def _released(self) -> Parts:
+    def _model_parts(self) -> Parts:
         names, classes = (getattr(self, name, None) for name in ("feature_names_in_", "classes_"))
         return linear_parts(self._coefficients(), self.intercept_, names, classes)
 
@@ -235,163 +238,46 @@ class LinearModel(TabularModel):
     def _linear(self, X: Table) -> Floats:
         if self.schema is not None:
             return self._margins_of_table(X, self._coefficients())
+        X = eager(X)
         reject_text(X)
-        X = self._checked(X, accept_sparse=("csc", "csr"), reset=False)
+        X = self._check_rows(X, accept_sparse=("csc", "csr"), reset=False)
         return safe_sparse_dot(X, self._coefficients().T)  # type: ignore[no-any-return]
 
 
-class RegressorModel(RegressorMixin, LinearModel):
-    """A linear model of numbers."""
-
-    _loss: Loss = SQUARED
-    _task = "regression"
-
-    @without_causes
-    def fit(self, X: Table, y: Column = None, *, groups: Column = None, **unsupported: object) -> Self:
-        """Fit on the rows of ``X`` (NumPy, SciPy sparse, pandas, polars, Dask) and the targets ``y``.
-
-        ``groups`` holds the id of each row's person, a number or text. Then all rows of a person are protected together
-        and count as one: see docs/people.md. With ``schema``, ``X`` is a table, a frame or the path of a file, that
-        holds targets and people, too.
-        """
-        X, y, groups = self._table(X, y, groups)
-        with fit_inputs(X, y) as (X, y):
-            X, y = self._validate(X, numeric_target(y), unsupported, groups)
-            return self._fit(X, y, self._assumed(), self._owners(groups, len(y)))
-
-    @without_causes
-    @_lazy_for_dask
-    def predict(self, X: Table) -> Floats:
-        """The target's prediction for each row."""
-        return self._loss_of(1).inverse_link(self._margins(X))
-
-    @without_causes
-    def score(self, X: Table, y: Column, sample_weight: Column = None) -> float:
-        """R^2 of the predictions. Not private: for rows that need no protection."""
-        from sklearn.metrics import r2_score  # takes long to import
-
-        check_structure(y, "y")
-        predicted = self.predict(X)
-        with concealed_comparison("a number"):
-            return float(r2_score(y, predicted, sample_weight=sample_weight))
-
-    def _store(self, coefficients: Floats, intercepts: Floats) -> None:
-        super()._store(coefficients, intercepts)
-        self.coef_, self.intercept_ = coefficients[0], float(intercepts[0])
-
-    def _target_range(self) -> tuple[float, float] | None:
-        if self.schema is not None:
-            return Schema.of(self.schema).target.span
-        bound = self.target_bound
-        if bound is None:
-            return None
-        try:
-            low, high = (-float(bound), float(bound)) if np.ndim(bound) == 0 else map(float, bound)
-        except (TypeError, ValueError):
-            raise ValueError(f"target_bound={bound!r} must be a positive number or a pair (low, high)") from None
-        return (low, high)
+def problem_of(model: LinearModel, n_samples: int, n_features: int, outputs: int) -> LinearProblem:
+    """The public facts of a fit to data of this shape."""
+    return model._problem(n_samples, n_features, outputs)
 
 
-class ClassifierModel(ClassifierMixin, LinearModel):
-    """A linear model of two or more classes."""
-
-    _loss: Loss = LOGISTIC
-    _task = "classification"
-    _labels: NDArray[Any] | None = None
-
-    @without_causes
-    def fit(self, X: Table, y: Column = None, *, groups: Column = None, **unsupported: object) -> Self:
-        """Fit on the rows of ``X`` and the labels ``y``; ``groups`` holds the id of each row's person, if some have
-        several rows. With ``schema``, ``X`` is a table, a frame or the path of a file, that holds labels and people,
-        too."""
-        X, y, groups = self._table(X, y, groups)
-        with fit_inputs(X, y) as (X, y):
-            X, y = self._validate(X, y, unsupported, groups)
-            classes, belongs, assumptions = self._classes_in(y)
-            with self._labelled(classes):
-                return self._fit(X, belongs, (*assumptions, *self._assumed()), self._owners(groups, len(y)))
-
-    @contextmanager
-    def _labelled(self, classes: NDArray[Any]) -> Iterator[None]:
-        """A fit keeps these labels with its coefficients, before its certificate is made; one that fails, neither."""
-        self._labels = classes
-        try:
-            yield
-        finally:
-            del self._labels
-
-    def _keep(self, theta: Floats, plan: Plan) -> None:
-        super()._keep(theta, plan)
-        if self._labels is not None:
-            self.classes_ = self._labels
-
-    def _classes_in(self, y: Column) -> tuple[NDArray[Any], Floats, tuple[str, ...]]:
-        """The classes, which row belongs to which, and what must be assumed where the data named them."""
-        assumptions: tuple[str, ...] = ()
-        declared = self._classes_declared()
-        classes = np.unique(y if declared is None else declared)
-        if declared is None:
-            check_classification_targets(y)  # only here: it warns if rows are few for their labels, a private fact
-            assumptions = ("the class labels are public: they were read from the data; give classes= instead",)
-        if len(classes) < 2:
-            raise ValueError(
-                f"{len(classes)} class(es) in {'y' if declared is None else f'classes={declared!r}'}; "
-                "a classifier needs at least two, for example classes=[0, 1]"
-            )
-        places = places_among(classes, y)
-        if np.any(places < 0):
-            raise ValueError(
-                f"y holds a label that is not in classes={declared!r}; add it, or give those rows one of the classes"
-            )
-        belongs = places == 1 if len(classes) == 2 else np.equal.outer(places, np.arange(len(classes)))
-        return classes, belongs.astype(np.float64), assumptions
-
-    def _classes_declared(self) -> Any:
-        """The public labels; None if nobody declared them."""
-        return self.classes if self.schema is None else Schema.of(self.schema).target.categories
-
-    @without_causes
-    @_lazy_for_dask
-    def decision_function(self, X: Table) -> Floats:
-        """The log-odds of ``classes_[1]``, or a score for each of more than two classes."""
-        return self._margins(X)
-
-    @without_causes
-    @_lazy_for_dask
-    def predict_proba(self, X: Table) -> Floats:
-        """The chance of each of ``classes_`` for each row."""
-        margins = self._margins(X)
-        chances = self._loss_of(1 if margins.ndim == 1 else margins.shape[1]).inverse_link(margins)
-        return np.column_stack([1 - chances, chances]) if chances.ndim == 1 else chances
-
-    @without_causes
-    @_lazy_for_dask
-    def predict(self, X: Table) -> NDArray[Any]:
-        """The likeliest class of each row."""
-        margins = self._margins(X)
-        at = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[at]
-        return labels
-
-    @without_causes
-    def score(self, X: Table, y: Column, sample_weight: Column = None) -> float:
-        """The share of rows whose class is predicted. Not private: for rows that need no protection."""
-        from sklearn.metrics import accuracy_score  # takes long to import
-
-        check_structure(y, "y")
-        predicted = self.predict(X)
-        with concealed_comparison("a class"):
-            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-
-    def _outputs_declared(self) -> int:
-        declared = self._classes_declared()
-        known = 2 if declared is None else len(np.unique(declared))
-        return known if known > 2 else 1
+def outputs_of(model: LinearModel) -> int:
+    """How many linear predictors a model declares: 1, or the number of more than two classes."""
+    return model._outputs_declared()
 
 
-def class_membership(model: ClassifierModel, y: Any) -> Floats:
-    """Which row belongs to which class a model declares: 1 for the second of two, a column for each of more."""
-    return model._classes_in(y)[1]
+def target_range_of(model: LinearModel) -> tuple[float, float] | None:
+    """The public range of a model's targets, if it is of numbers and somebody declared it."""
+    return model._target_range()
+
+
+def parts_of(model: LinearModel) -> Parts:
+    """What the certificate's hash is of."""
+    return model._model_parts()
+
+
+def name_columns(model: LinearModel, names: list[str] | None, assumptions: tuple[str, ...] = ()) -> None:
+    """Give the next fit the names of columns that rows do not carry, and what was assumed when the rows were read."""
+    model._columns, model._read = names, assumptions
+
+
+def restore(model: LinearModel, coefficients: Floats, intercepts: Floats, uncertainty: Uncertainty | None) -> None:
+    """Make what a file holds the fitted attributes of a model: as after its fit, by which they were published."""
+    model._store(coefficients, intercepts)
+    model.n_features_in_ = coefficients.shape[1]
+    if model.schema is not None:
+        model.schema_ = Schema.of(model.schema)
+        model._name_columns()
+    if uncertainty is not None:
+        model.uncertainty_, model._published = uncertainty, ["uncertainty_"]
 
 
 def _plain(value: Any) -> Any:

@@ -45,9 +45,10 @@ DenseName = Literal[
 ]  # fmt: skip
 
 
-def _help(text: str) -> dict[str, str]:
-    """What the command line says of a field."""
-    return {"help": text}
+def _help(text: str, **other: object) -> dict[str, object]:
+    """What the command line says of a field, which makes it an option there: its ``kind`` if that is another than the
+    field's type, its ``flag`` if it has another name."""
+    return {"help": text, **other}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -69,10 +70,11 @@ class CentralOptions(FitOptions):
     """Of a fit by a curator, who holds the rows."""
 
     feature_bound: Bound = field(
-        default=None, metadata=_help("Public bound on every |x_ij|; larger values are clipped.")
+        default=None, metadata=_help("Public bound on every |x_ij|; larger values are clipped.", kind=float | None)
     )
     adjacency: AdjacencyName = field(
-        default="replace-one", metadata=_help("replace-one: one row has other values. add-remove: one row more.")
+        default="replace-one",
+        metadata=_help("replace-one: one row has other values. add-remove: one row more.", kind=AdjacencyName),
     )
     n_public: int | None = None
     hardened: bool = field(
@@ -88,7 +90,9 @@ class ModelOptions(CentralOptions):
     row_bound: float | None = field(
         default=None, metadata=_help("Public bound on every row's l2 norm; longer rows are scaled down.")
     )
-    fit_intercept: bool = field(default=True, metadata=_help("Fit a constant as well (0.8 % more noise)."))
+    fit_intercept: bool = field(
+        default=True, metadata=_help("Fit a constant as well (0.8 % more noise).", flag="intercept")
+    )
     schema: SchemaLike = None
 
 

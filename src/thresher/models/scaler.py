@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from thresher.data.concealment import without_causes
+from thresher.data.reading.frames import eager
 from thresher.data.tables import reject_text
 from thresher.data.typing import Column, Table
 from thresher.models.estimator import Parts, PrivateEstimator, design_of
@@ -167,9 +168,9 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, CentralOptions, Priv
         """
         X = self._checked_to_fit(X, groups=groups)
         self._refuse_to_densify(X)
-        owners = self._owners(groups, X.shape[0])
+        owners = self._people_of(groups, X.shape[0])
         n, counted = (X.shape[0], "rows") if owners is None else (int(owners.max(initial=-1)) + 1, "people")
-        plan = self._planned(design_of(self, n if self.n_public is None else self.n_public, X.shape[1]))
+        plan = self._plan_design(design_of(self, n if self.n_public is None else self.n_public, X.shape[1]))
         low, high = plan.settings["quantiles"]
         tail = min(low, 1 - high) * plan.problem.n
         if plan.settings["rank_error"] > tail * (1 + 1e-9):  # the default tail is this very number, give or take an ulp
@@ -204,9 +205,10 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, CentralOptions, Priv
 
     def _taken(self, X: Table) -> Any:
         check_is_fitted(self, "certificate_")
+        X = eager(X)
         reject_text(X)
         fewest = min(1, self._fewest)  # in a pipeline these are the rows of the fit, whose number may be private
-        X = self._checked(X, accept_sparse=("csr", "csc", "coo"), ensure_min_samples=fewest, reset=False)
+        X = self._check_rows(X, accept_sparse=("csr", "csc", "coo"), ensure_min_samples=fewest, reset=False)
         self._refuse_to_densify(X)
         return without_duplicates(X, np.float64).tocsr() if sparse.issparse(X) else X
 
@@ -223,7 +225,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, CentralOptions, Priv
         self.centre_: Floats = bounds * np.where(flat, middle, centre)
         self.scale_: Floats = bounds * np.where(flat, 1.0, scale)
 
-    def _released(self) -> Parts:
+    def _model_parts(self) -> Parts:
         names = getattr(self, "feature_names_in_", None)
         return {"centre": self.centre_, "scale": self.scale_, "columns": None if names is None else list(names)}
 

@@ -20,10 +20,11 @@ from thresher.data.sparse_structure import check_structure
 from thresher.data.tables import numeric_target
 from thresher.data.typing import Column, Table
 from thresher.models.candidates import Params, candidates_of
+from thresher.models.classifier import ClassifierModel, classes_in
 from thresher.models.dense import DenseClassifier, DenseRegressor
 from thresher.models.estimator import Parts, PrivateEstimator
 from thresher.models.fit import Published
-from thresher.models.linear import ClassifierModel, LinearModel, Predictions
+from thresher.models.linear import LinearModel, Predictions, outputs_of, parts_of, problem_of, target_range_of
 from thresher.models.options import AdjacencyName, FitOptions
 from thresher.models.sparse import SparseClassifier, SparseRegressor
 from thresher.models.trials import Search, default_trials, named
@@ -129,8 +130,8 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
             y = y if self._classifies else numeric_target(y)
             X, y = self._checked_to_fit(X, y, groups=groups)
         if self._classifies:
-            self._labels, y, assumptions = model._classes_in(y)
-        self._fit(X, y, assumptions, self._owners(groups, len(y)))
+            self._labels, y, assumptions = classes_in(model, y)
+        self._fit(X, y, assumptions, self._people_of(groups, len(y)))
         self.best_estimator_.certificate_ = self.certificate_
         return self
 
@@ -190,13 +191,13 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
         """Of the first candidate; the certificate states those of the best."""
         search = self._search(outputs)
         with named(search.params[0]):
-            return search.models[0]._problem(n_samples, n_features, outputs)
+            return problem_of(search.models[0], n_samples, n_features, outputs)
 
     def _algorithm(self, outputs: int) -> Search:
         return self._search(outputs)
 
     def _outputs_declared(self) -> int:
-        return self._model()._outputs_declared()  # type: ignore[no-any-return]
+        return outputs_of(self._model())
 
     def _keep(self, theta: Any, plan: Plan) -> None:
         """Everything is published by the run."""
@@ -211,8 +212,8 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
             best.classes_ = self._labels
         super()._publish(published)
 
-    def _released(self) -> Parts:
-        return self.best_estimator_._released()
+    def _model_parts(self) -> Parts:
+        return parts_of(self.best_estimator_)
 
     def _search(self, outputs: int) -> Search:
         model = self._model()
@@ -232,8 +233,8 @@ class PrivateSearchCV(FitOptions, PrivateEstimator):
             raise ValueError(f"scoring={name!r} must be one of {', '.join(map(repr, known))}")
         if self._classifies:
             return Scoring.of_classes(name, max(outputs, 2))
-        ranges = [model._target_range() for model in models]
-        if None in ranges:
+        ranges = [each for model in models if (each := target_range_of(model)) is not None]
+        if len(ranges) < len(models):
             raise ValueError("target_bound=None: give the public range of the target to the estimator or a candidate")
         return Scoring.of_numbers(name, ranges)
 

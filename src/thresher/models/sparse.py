@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from thresher.models.linear import ClassifierModel, RegressorModel
+from thresher.models.classifier import ClassifierModel
 from thresher.models.options import SparseOptions
+from thresher.models.regressor import RegressorModel
 
 if TYPE_CHECKING:
     from thresher.models.options import Labels, Target

@@ -125,9 +125,9 @@ class TabularModel(PrivateEstimator):
         row = encoding.row_norm if self.row_bound is None else min(self.row_bound, encoding.row_norm)
         return Bounds(feature, row, self._target_range())
 
-    def _noted(self, plan: Plan, X: Table) -> Plan:
+    def _with_notes(self, plan: Plan, X: Table) -> Plan:
         if self.schema is None:
-            return super()._noted(plan, X)
+            return super()._with_notes(plan, X)
         return replace(plan, notes=(*plan.notes, *self.schema_.notes))
 
     def _assumed(self) -> tuple[str, ...]:

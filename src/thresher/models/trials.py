@@ -47,7 +47,7 @@ class Search:
             raise ValueError("delta=0: a search has no pure guarantee; give a small delta, or None for 1/n^2")
 
         def search(epsilon: float) -> RandomTrials:
-            return self._releases(problem, replace(budget, epsilon=epsilon))
+            return self.release_within(problem, replace(budget, epsilon=epsilon))
 
         def price(epsilon: float) -> float:
             return search(epsilon).cost().epsilon(budget.delta)[0]
@@ -81,7 +81,7 @@ class Search:
         score = self.scoring.natural(best.score)
         vault.published = {"best_estimator": model, "best_params": self.params[at], "best_score": score}
 
-    def _releases(self, problem: LinearProblem, budget: Budget) -> RandomTrials:
+    def release_within(self, problem: LinearProblem, budget: Budget) -> RandomTrials:
         """The search in which a trial has ``budget``. Who is scored is not fitted, so scoring takes as much again."""
         plans = [candidate.plan for candidate in self._candidates(problem, budget)]
         score = GaussianScore.for_rho(zcdp_rho(budget.epsilon, budget.delta))

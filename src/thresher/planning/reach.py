@@ -174,10 +174,10 @@ def _bracket(tried: Errors, error: float) -> tuple[float | None, float | None]:
 
 def _answer(name: str, over: Over, error: float, tried: Errors) -> Reach:
     low, high = _bracket(tried, error)
-    return Reach(name, over, error, low, high, _crossing(tried, error), (min(tried), max(tried)))
+    return Reach(name, over, error, low, high, _first_crossing(tried, error), (min(tried), max(tried)))
 
 
-def _crossing(tried: Errors, error: float) -> float | None:
+def _first_crossing(tried: Errors, error: float) -> float | None:
     """Where the means fall to the error for the first time, if they do."""
     for a, b in itertools.pairwise(sorted(tried)):
         above, below = tried[a].mean, tried[b].mean

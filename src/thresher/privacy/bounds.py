@@ -49,12 +49,12 @@ class Bounds:
             )
         feature = self.feature
         if isinstance(feature, tuple):
-            feature = tuple(_checked("feature_bound", bound) for bound in feature)
+            feature = tuple(_check_size("feature_bound", bound) for bound in feature)
         elif feature is not None:
-            feature = _checked("feature_bound", feature)
+            feature = _check_size("feature_bound", feature)
         object.__setattr__(self, "feature", feature)
         if self.row is not None:
-            object.__setattr__(self, "row", _checked("row_bound", self.row))
+            object.__setattr__(self, "row", _check_size("row_bound", self.row))
         if self.target is not None:
             low, high = map(float, self.target)
             object.__setattr__(self, "target", (low, high))
@@ -96,7 +96,7 @@ class Bounds:
         return float(self.entries(d).max())
 
 
-def _checked(name: str, value: float) -> float:
+def _check_size(name: str, value: float) -> float:
     """``value`` as a plain float, in a range whose squares and ratios a double can hold."""
     if not (isinstance(value, Real) and SMALLEST_BOUND <= value <= LARGEST_BOUND):
         raise ValueError(

@@ -30,7 +30,7 @@ def reject_device(path: str | Path) -> None:
 def parse_json(text: str) -> Any:
     """What ``text`` holds, or a ValueError that says what two readers could take in two ways."""
     try:
-        return json.loads(text, object_pairs_hook=without_repeats, parse_constant=_refused)
+        return json.loads(text, object_pairs_hook=without_repeats, parse_constant=_refuse_constant)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply to be one of ours") from None
 
@@ -45,5 +45,5 @@ def without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _refused(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a number that JSON knows")

@@ -45,7 +45,7 @@ def _summary(model: FittedModel, certificate: Certificate) -> list[str]:
     used = f"{len(model.support_):,} of the columns" if len(model.support_) else "none of the columns"
     words = f"{_kind(model)}, fitted by {certificate.algorithm} to a table of {size}. It uses {used}. "
     words += f"{_guarantee(certificate)} Grade: {certificate.grade}; {GRADES[certificate.grade]}."
-    return [page.paragraph(words, "lead"), _publishing(certificate), page.paragraph(_meaning(certificate))]
+    return [page.paragraph(words, "lead"), _may_be_published(certificate), page.paragraph(_what_it_means(certificate))]
 
 
 def _kind(model: FittedModel) -> str:
@@ -67,7 +67,7 @@ def _guarantee(certificate: Certificate) -> str:
     )
 
 
-def _publishing(certificate: Certificate) -> str:
+def _may_be_published(certificate: Certificate) -> str:
     words = ("May be published:", "Do not publish.")
     if certificate.epsilon is None:
         return page.verdict("Whoever sees this model may learn about single people in the table.", False, words)
@@ -80,7 +80,7 @@ def _publishing(certificate: Certificate) -> str:
     return page.verdict(text, True, words)
 
 
-def _meaning(certificate: Certificate) -> str:
+def _what_it_means(certificate: Certificate) -> str:
     """What an attacker can do at best: tell two neighbours apart with this chance."""
     if certificate.epsilon is None:
         return "The certificate below says what was released nevertheless."
@@ -122,7 +122,7 @@ def _coefficients(model: FittedModel) -> list[str]:
     classes = dict(zip(names, summary.outputs, strict=True))
     sure = model.uncertainty_ if summary.why_no_intervals is None else None
     certain = sure is not None
-    parts = [page.paragraph(_reading(summary))]
+    parts = [page.paragraph(_how_to_read(summary))]
     if not len(model.support_):
         words = "No feature stood out of the noise: this is the zero model."
         more = f"More {model.certificate_.counted}, a larger epsilon or tighter bounds help."
@@ -162,7 +162,7 @@ def _table(found: tuple[Coefficient, ...], intercept: float, certain: bool) -> s
     return whole if len(found) <= MOST_DRAWN else page.collapsible(f"All {len(found)} coefficients", whole, "table")
 
 
-def _reading(summary: Summary) -> str:
+def _how_to_read(summary: Summary) -> str:
     if summary.why_no_intervals is not None:
         return summary.effect
     counted = summary.certificate.counted
@@ -201,7 +201,7 @@ def _foundations(certificate: Certificate) -> list[str]:
 
 def _certificate(certificate: Certificate) -> list[str]:
     return [
-        _verified(certificate),
+        _verification(certificate),
         page.paragraph(
             "Check it yourself: `thresher verify model.json` recomputes the cost from the listed releases alone. It "
             "takes a model file, or a file with the certificate below."
@@ -213,7 +213,7 @@ def _certificate(certificate: Certificate) -> list[str]:
     ]
 
 
-def _verified(certificate: Certificate) -> str:
+def _verification(certificate: Certificate) -> str:
     check = certificate.verify()
     price = f"epsilon {value_text(check.epsilon)} at delta {certificate.delta:.3g}"
     words = f"the listed releases cost {price} by {check.method}"

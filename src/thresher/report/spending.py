@@ -56,7 +56,7 @@ def released_parts(certificate: Certificate) -> list[str]:
     )
     if any(entry.get("within") == "trials" for entry in certificate.releases):
         words += " This is the best of a secret number of trials; the cost below is that of all of them."
-    facts = [_asked(kind, certificate.unit) for kind in kinds.values()]
+    facts = [_row_of(kind, certificate.unit) for kind in kinds.values()]
     parts = [page.paragraph(words), page.facts(facts), _kinds_table(kinds)]
     if cap is not None:
         parts.append(page.paragraph(f"Questions were chosen while running, within a cap of rho = {cap:.3g} in zCDP."))
@@ -88,7 +88,7 @@ def _kinds(certificate: Certificate) -> tuple[dict[str, _Kind], float | None]:
     return kinds, math.fsum(caps) if caps else None
 
 
-def _asked(kind: _Kind, unit: Unit) -> tuple[str, str]:
+def _row_of(kind: _Kind, unit: Unit) -> tuple[str, str]:
     question = kind.releases[0].question
     given = sum(answer["count"] for answer in kind.answers)
     paid = sum(release.times for release in kind.releases)

@@ -125,9 +125,9 @@ class Summary:
                 yield coefficient.position, [*label, *self._cells(coefficient)]
             left = len(output.coefficients) - MOST_SHOWN
             if left > 0:
-                yield None, self._padded([*label, f"... and {left} more"])
+                yield None, self._pad([*label, f"... and {left} more"])
             unit = [""] * self._has_units
-            yield None, self._padded([*label, "(intercept)", *unit, f"{output.intercept:+.4g}"])
+            yield None, self._pad([*label, "(intercept)", *unit, f"{output.intercept:+.4g}"])
 
     @property
     def reading(self) -> list[str]:
@@ -207,7 +207,7 @@ class Summary:
         low, high = coefficient.interval
         return [*cells, f"{low:+.4g} to {high:+.4g}", f"{coefficient.stability:.0%}"]
 
-    def _padded(self, cells: list[str]) -> list[str]:
+    def _pad(self, cells: list[str]) -> list[str]:
         return cells + [""] * (len(self.columns) - len(cells))
 
 

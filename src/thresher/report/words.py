@@ -67,10 +67,10 @@ def displayable(text: str, *, kept: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in kept or unicodedata.category(c) == "Zs" else _escaped(c) for c in text)
+    return "".join(c if c.isprintable() or c in kept or unicodedata.category(c) == "Zs" else _escape(c) for c in text)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return ascii(character)[1:-1]
 
 

@@ -59,13 +59,13 @@ class ByLayers:
             type(layer) in GradSampleModule.GRAD_SAMPLERS for layer in trainable_layers(module)
         )
 
-    def _used(self, layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    def _note_use(self, layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         # the edge, not the tensor: a later layer may work in place
         self._uses.append((layer, [given.detach() for given in inputs], get_gradient_edge(output)))
 
     def __call__(self, inputs: Tensor, targets: Tensor) -> list[Tensor]:
         self._uses.clear()
-        hooks = [layer.register_forward_hook(self._used) for layer in trainable_layers(self._module)]
+        hooks = [layer.register_forward_hook(self._note_use) for layer in trainable_layers(self._module)]
         try:
             total = losses(self._loss, self._module(inputs), targets).sum()
         finally:

@@ -152,7 +152,7 @@ class PrivateTrainer:
             algorithm = cast(RoundAlgorithm, design.algorithm)  # a trainer makes no design of another
             outcome = fit.ask(
                 lambda watch: ModuleVault(examples, module, gradients, plan, noise, watch, self.virtual_batch),
-                lambda vault: self._trained(vault, algorithm, found, checkpoint, fit.paid),
+                lambda vault: self._train(vault, algorithm, found, checkpoint, fit.paid),
             )
         versions = {name: version(name) for name in ("torch", "opacus")}
         assumed = self._assumptions(len(examples))
@@ -160,7 +160,7 @@ class PrivateTrainer:
         self.plan_, self.algorithm_ = plan, plan.algorithm
         return self
 
-    def _trained(
+    def _train(
         self, vault: ModuleVault, algorithm: RoundAlgorithm, found: TrainingState | None, checkpoint: Checkpoint | None,
         paid: Reservation | None,
     ) -> Floats:  # fmt: skip

@@ -89,13 +89,13 @@ class ModuleVault(Vault):
         """(1/n) sum of all examples' gradients, each clipped to l2 norm ``clip``, + noise."""
         clip = float(clip)
         self._charge("gradient", release, (clip,), clip, theta)
-        return self._answered(release, clip, lambda x, y: clipped_sum(self._at(theta, x, y), clip))
+        return self._answer(release, clip, lambda x, y: clipped_sum(self._at(theta, x, y), clip))
 
     def sampled_gradient(self, theta: Floats, release: Release, clip: float) -> Floats:
         """(1/b) sum of a batch's gradients, each clipped to l2 norm ``clip``, + noise; b is the expected size."""
         clip = float(clip)
         self._charge("sampled gradient", release, (clip,), clip, theta)
-        return self._answered(release, clip, lambda x, y: clipped_sum(self._at(theta, x, y), clip))
+        return self._answer(release, clip, lambda x, y: clipped_sum(self._at(theta, x, y), clip))
 
     def sampled_momentum(
         self, theta: Floats, before: Floats, release: Release, clip: float, difference_clip: float, momentum: float
@@ -114,7 +114,7 @@ class ModuleVault(Vault):
             moves = [gradient - was for gradient, was in zip(now, then, strict=True)]
             return clipped_sum(now, clip, momentum) + clipped_sum(moves, difference_clip, 1 - momentum)
 
-        return self._answered(release, total, parts)
+        return self._answer(release, total, parts)
 
     def whole_number(self, below: int) -> int:
         """A number that has nothing to do with the examples: 0, ..., below - 1, all alike."""
@@ -154,7 +154,7 @@ class ModuleVault(Vault):
             raise ValueError(f"clip={min(clips)!r} is below {LEAST_CLIP:g}, which single precision cannot enforce")
         self._meter.charge(release, question)
 
-    def _answered(self, release: Release, clip: float, parts: Parts) -> Floats:
+    def _answer(self, release: Release, clip: float, parts: Parts) -> Floats:
         """The way out of every number: a sum over its expected size, noise as planned, and an entry in the record."""
         size = release.batch if isinstance(release, SampledRelease) else self.problem.n
         sensitivity = release.sensitivity(clip, self.problem.n, self._plan.budget.adjacency)

@@ -156,16 +156,16 @@ def without_duplicates(X: Matrix, kept: DTypeLike) -> Matrix:
     order that depends on the other rows. From CSR, columns come out in order, and nothing is sorted.
     """
     if X.format == "csc":
-        X = _unlabelled(X)
+        X = _without_flags(X)
         if X.has_canonical_format:
             return sparse.csc_array(X, dtype=kept, copy=True)
-    X = sparse.csc_array(_unlabelled(by_rows(X)), dtype=kept)
+    X = sparse.csc_array(_without_flags(by_rows(X)), dtype=kept)
     X.sum_duplicates()
     _trim(X)
     return X
 
 
-def _unlabelled(X: Matrix) -> Matrix:
+def _without_flags(X: Matrix) -> Matrix:
     """The same CSR or CSC matrix without what somebody may have said about its order and duplicates."""
     stored = slice(X.indptr[-1])
     return type(X)((X.data[stored], X.indices[stored], X.indptr), shape=X.shape)

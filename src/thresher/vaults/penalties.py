@@ -10,14 +10,16 @@ import numpy as np
 
 from thresher.privacy.arrays import Floats
 
-__all__ = ["NO_PENALTY", "Penalty"]
+__all__ = ["NO_PENALTY", "Penalty", "PenaltyName"]
+
+PenaltyName = Literal["ridge", "nonconvex"]
 
 
 @dataclass(frozen=True)
 class Penalty:
     """``strength`` times sum t^2 / 2 ("ridge") or sum t^2 / (1 + t^2) ("nonconvex", bounded in every coefficient)."""
 
-    kind: Literal["ridge", "nonconvex"] = "ridge"
+    kind: PenaltyName = "ridge"
     strength: float = 0.0
 
     def __post_init__(self) -> None:

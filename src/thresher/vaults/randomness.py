@@ -282,10 +282,10 @@ class NoiseSource:
         out = np.empty(size, dtype=np.int64)
         for first in range(0, size, IN_CACHE):
             block = out[first : first + IN_CACHE]
-            block[:] = self._inverted(sd, len(block))
+            block[:] = self._invert(sd, len(block))
         return out
 
-    def _inverted(self, sd: int, size: int) -> Integers:
+    def _invert(self, sd: int, size: int) -> Integers:
         words = self._generator.integers(-(2**63), 2**63, size, dtype=np.int64)
         known = words & (2**63 - 1)
         tails = (known + 0.5) * 2.0**-64

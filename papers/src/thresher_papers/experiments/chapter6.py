@@ -54,7 +54,7 @@ class Method(NamedTuple):
 def step(problem: LinearProblem, sd: float) -> float:
     """The public rule, for gradients whose noise has this sd."""
     halving = math.log(2) / (problem.penalty.curvature * ROUNDS)
-    return min(halving, DPGD(momentum=MOMENTUM)._step(problem, ROUNDS, sd))
+    return min(halving, DPGD(momentum=MOMENTUM).default_step(problem, ROUNDS, sd))
 
 
 def descent(problem: LinearProblem, sd: float) -> DPGD:

@@ -8,23 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thresher.cli.errors import check_outputs
+from thresher.cli.front_door import takes_fields
 from thresher.cli.options import (
-    HELP,
-    AdjacencyOption,
     AlgorithmOption,
     Analyst,
     AsJson,
     Data,
-    Dataset,
-    Delta,
-    Epsilon,
-    FeatureBound,
     Force,
-    Intercept,
     LedgerUrl,
     Report,
-    RowBound,
-    Sparsity,
     TargetBound,
     TaskKind,
     TaskOption,
@@ -40,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 
+@takes_fields(SparseOptions)
 def fit(
     data: Data,
     target: Annotated[
@@ -60,26 +53,19 @@ def fit(
             "All rows of a person are then protected together."
         ),
     ] = None,
-    sparsity: Sparsity = SparseOptions.sparsity,
-    epsilon: Epsilon = SparseOptions.epsilon,
-    delta: Delta = SparseOptions.delta,
-    feature_bound: FeatureBound = None,
-    row_bound: RowBound = SparseOptions.row_bound,
+    *,
+    params: dict[str, Any],
     target_bound: TargetBound = None,
     task: TaskOption = TaskKind.REGRESSION,
     classes: Annotated[
         str | None, typer.Option(help="The public class labels, A,B or A,B,C. Default: read from DATA.")
     ] = None,
     algorithm: AlgorithmOption = "auto",
-    adjacency: AdjacencyOption = SparseOptions.adjacency,
-    intercept: Intercept = SparseOptions.fit_intercept,
-    hardened: Annotated[bool, typer.Option(help=HELP["hardened"])] = SparseOptions.hardened,
     out_path: Annotated[Path, typer.Option("--out", help="Where to write the model and its certificate.")] = Path(
         "model.json"
     ),
     report: Report = None,
     ledger: LedgerUrl = None,
-    dataset: Dataset = None,
     analyst: Analyst = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -100,17 +86,13 @@ def fit(
     check_outputs(force, inputs=(data, table_schema, *kept), out=out_path, report=report)
     if report is not None:
         check_writable(report)
-    params: dict[str, Any] = {
-        "sparsity": sparsity, "epsilon": epsilon, "delta": delta, "row_bound": row_bound, "algorithm": algorithm,
-        "adjacency": adjacency, "fit_intercept": intercept, "hardened": hardened, "verbose": 1,
-        "ledger": pays, "dataset": dataset,
-    }  # fmt: skip
+    params |= {"algorithm": algorithm, "ledger": pays, "verbose": 1}
     if table_schema is not None:
-        _reject_declared(target, person, feature_bound, target_bound, classes)
+        _reject_declared(target, person, params["feature_bound"], target_bound, classes)
         facts = Schema.read(table_schema)
         model = estimator_for(TaskKind(facts.task), None, schema=facts, **params).fit(data)
     else:
-        model = estimator_for(task, target_bound, feature_bound=feature_bound, **params)
+        model = estimator_for(task, target_bound, **params)
         _fit_numbers(model, data, target, person, classes)
     model.save(out_path)
     if report is not None:
@@ -129,14 +111,14 @@ def _fit_numbers(model: Estimator, data: Path, target: str | None, person: str |
     """Fit to a table of numbers."""
     from thresher.data.labels import label_array
     from thresher.data.reading.table import read_table
+    from thresher.models.linear import name_columns
 
     table = read_table(data, target or ("y" if data.suffix == ".npz" else None), person=person)
     if table.y is None:
         raise ValueError(f"--target={target!r}: name the column of {data.name} that holds the target")
     if classes is not None:
         model.set_params(classes=label_array(classes.split(",")))
-    model._columns = table.names  # known to the fit, whose certificate binds them
-    model._read = table.assumptions
+    name_columns(model, table.names, table.assumptions)  # known to the fit, whose certificate binds them
     model.fit(table.X, table.y, groups=table.people)
 
 

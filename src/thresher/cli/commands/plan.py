@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from thresher.cli.errors import check_outputs
+from thresher.cli.front_door import takes_fields
 from thresher.cli.options import (
     SPARSE,
-    AdjacencyOption,
     AsJson,
-    Delta,
-    Epsilon,
-    FeatureBound,
     Force,
-    Intercept,
-    RowBound,
-    Sparsity,
     TargetBound,
     TaskKind,
     TaskOption,
@@ -50,19 +44,15 @@ Number = TypeVar("Number", int, float)
 EPSILONS = "0.25,0.5,1,2,4,8"
 
 
+@takes_fields(SparseOptions, leave_out=("dataset", "hardened"))
 def plan(
     n: Annotated[int, typer.Option(help="Rows of the table; people, for a fit with --person.")],
     d: Annotated[int, typer.Option(help="Columns of the table.")],
-    sparsity: Sparsity = SparseOptions.sparsity,
-    epsilon: Epsilon = SparseOptions.epsilon,
-    delta: Delta = SparseOptions.delta,
-    feature_bound: FeatureBound = None,
-    row_bound: RowBound = SparseOptions.row_bound,
+    *,
+    params: dict[str, Any],
     target_bound: TargetBound = None,
     task: TaskOption = TaskKind.REGRESSION,
     classes: Annotated[int, typer.Option(help="How many classes there are. Classification only.")] = 2,
-    adjacency: AdjacencyOption = SparseOptions.adjacency,
-    intercept: Intercept = SparseOptions.fit_intercept,
     signal: Annotated[
         float,
         typer.Option(
@@ -73,7 +63,7 @@ def plan(
         str | None,
         typer.Option(
             help=f"Only these, NAME or NAME,NAME of {', '.join(PRIVATE)}, auto.",
-            autocompletion=lambda incomplete: _completed(incomplete),
+            autocompletion=lambda incomplete: _complete_names(incomplete),
         ),
     ] = None,
     epsilons: Annotated[str | None, typer.Option(help=f"Predict for these budgets as well: {EPSILONS}.")] = None,
@@ -109,16 +99,13 @@ def plan(
     from thresher.planning.verdict import run_study
 
     check_outputs(force, plot=plot)
-    if feature_bound is None and row_bound is None:
-        feature_bound = 1.0
+    if params["feature_bound"] is None and params["row_bound"] is None:
+        params["feature_bound"] = 1.0
     if task is TaskKind.REGRESSION and target_bound is None:
         target_bound = "3"
-    model = estimator_for(
-        task, target_bound,
-        sparsity=sparsity, epsilon=epsilon, delta=delta, feature_bound=feature_bound, row_bound=row_bound,
-        adjacency=adjacency, fit_intercept=intercept,
-        **({"classes": range(classes)} if task is TaskKind.CLASSIFICATION else {}),
-    )  # fmt: skip
+    if task is TaskKind.CLASSIFICATION:
+        params["classes"] = range(classes)
+    model = estimator_for(task, target_bound, **params)
     choice = model.plan(n, d)
     names = _names(algorithm, choice)
     plans = [clone(model).set_params(algorithm=name).plan(n, d) for name in names]
@@ -142,7 +129,7 @@ def plan(
         algorithms=names, signal=signal, draws=draws, verbose=1,
     )  # fmt: skip
     if plot is not None:
-        save_figure(draw_forecast(found.forecast, "epsilon" if rows is None else "rows", n, epsilon), plot)
+        save_figure(draw_forecast(found.forecast, "epsilon" if rows is None else "rows", n, params["epsilon"]), plot)
     _show(plans, choice, found, as_json)
     if plot is not None and not as_json:
         out.print(f"Drawn: {plot}")
@@ -168,7 +155,7 @@ def _show(plans: list[Plan], choice: Plan, found: PlanningStudy | str, as_json: 
         out.print(f"{found[0].upper()}{found[1:]}.")
 
 
-def _completed(incomplete: str) -> list[str]:
+def _complete_names(incomplete: str) -> list[str]:
     """What the last of several names may be, after those that stand already."""
     before, comma, _ = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in ("auto", *PRIVATE)]

@@ -74,7 +74,7 @@ def _columns(model: LinearModel, data: Path) -> Iterator[NumericTable]:
 
 
 def _predictions(model: LinearModel, table: NumericTable) -> dict[str, Values]:
-    from thresher.models.linear import ClassifierModel
+    from thresher.models.classifier import ClassifierModel
 
     X = table.X
     if hasattr(model, "feature_names_in_"):

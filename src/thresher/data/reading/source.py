@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thresher.data.reading.csv import CsvFile, Dialect, is_numeric
+from thresher.data.reading.frames import cells_by_name, eager
 from thresher.data.reading.parquet import ParquetFile
 from thresher.data.typing import Cells, Table
 
@@ -23,22 +24,23 @@ class Source:
 
 
 def source_of(data: Table | str | Path | Source, dialect: Dialect) -> Source:
-    """The source that ``data`` is: a path, or a pandas or polars frame."""
+    """The source that ``data`` is: a path, or a frame of pandas, polars or Arrow."""
     if isinstance(data, Source):
         return data
     if isinstance(data, (str, Path)):
         return _source_in_file(Path(data), dialect)
     if hasattr(data, "dask"):
         raise TypeError("X is a Dask collection: a schema reads rows in memory; give X.compute()")
-    if not hasattr(data, "columns"):
+    data = eager(data)
+    columns = cells_by_name(data)
+    if columns is None:
         raise TypeError(
-            f"X is a {type(data).__name__}, and a schema needs the columns' names; give a pandas or polars frame, or "
-            "the path of a .csv or .parquet file"
+            f"X is a {type(data).__name__}, and a schema needs the columns' names; give a frame of pandas, polars or "
+            "Arrow, or the path of a .csv or .parquet file"
         )
-    names = {str(name): name for name in data.columns}
-    return Source(
-        [str(name) for name in data.columns], lambda wanted, _: iter([{name: data[names[name]] for name in wanted}])
-    )
+    listed = data.column_names if hasattr(data, "column_names") else data.columns  # a name may be there twice
+    named = source_in_memory({str(name): cells for name, cells in columns.items()})
+    return Source([str(name) for name in listed], named.pieces)
 
 
 def source_in_memory(columns: Mapping[str, Cells]) -> Source:

@@ -194,7 +194,7 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._links.record(data)
         self._received += data
-        if self._peer is None and not self._greeted():
+        if self._peer is None and not self._is_hello_complete():
             return
         if self._taken + len(self._received) > self._links.allowed:
             self._links.fail("flood", self._who())
@@ -226,7 +226,7 @@ class Link(asyncio.Protocol):
         else:
             self._messages[label] = payload
 
-    def _greeted(self) -> bool:
+    def _is_hello_complete(self) -> bool:
         """Whether the hello is complete; it is then checked, and the peer has joined."""
         endpoint, keys = self._links.endpoint, self._links.keys
         if len(self._received) < HELLO.size:

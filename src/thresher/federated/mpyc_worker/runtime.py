@@ -139,7 +139,7 @@ class SharingRuntime(engine.Runtime):  # type: ignore[misc]  # MPyC ships no typ
     async def prepare(self, vector: NDArray[np.int64], weights: NDArray[np.int64], offset: int) -> Share:
         """This party's share of the sum of everybody's vector and one noise: nothing about either is opened."""
         agreed = struct.pack("<Qq", len(vector), offset) + weights.tobytes()
-        coins = [8 * count * len(weights) for count in self._tossed(len(vector), len(weights))]
+        coins = [8 * count * len(weights) for count in self._coin_batches(len(vector), len(weights))]
         self.links.expect(self.first_message, 8 * len(vector), *coins)
         tokens = await self._at(b"prepare" + sha256(agreed).digest(), os.urandom(TOKEN))
         name = sha256(b"".join(tokens)).digest()[:16]
@@ -158,12 +158,12 @@ class SharingRuntime(engine.Runtime):  # type: ignore[misc]  # MPyC ships no typ
     async def _noise(self, length: int, weights: Residues) -> Residues:
         """A share of ``length`` weighted sums of joint coins."""
         noise = []
-        for count in self._tossed(length, len(weights)):
+        for count in self._coin_batches(length, len(weights)):
             coins = await self.np_random_bits(self._field, count * len(weights))
             noise.append(coins.value.reshape(count, len(weights)) @ weights)
         return np.concatenate(noise)
 
-    def _tossed(self, length: int, coins: int) -> list[int]:
+    def _coin_batches(self, length: int, coins: int) -> list[int]:
         """For how many coordinates at a time coins are tossed."""
         step = max(1, COINS // coins)
         return [min(step, length - start) for start in range(0, length, step)]

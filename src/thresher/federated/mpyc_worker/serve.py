@@ -54,7 +54,7 @@ def main() -> None:
     first = read_frame(commands)
     if first is None:
         return
-    fail = _failing(answers)
+    fail = _failure_handler(answers)
     try:
         asyncio.run(_serve(json.loads(first), commands, answers, fail))
     except Exception as error:
@@ -81,7 +81,7 @@ def _transcript(path: str) -> IO[bytes]:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab")
 
 
-def _failing(answers: IO[bytes]) -> Fail:
+def _failure_handler(answers: IO[bytes]) -> Fail:
     def fail(reason: str, peers: Sequence[int]) -> NoReturn:
         try:
             write_frame(answers, FAILED + json.dumps({"reason": reason, "peers": list(peers)}).encode())

@@ -42,12 +42,12 @@ class Skellam:
         """
         below = np.floor(orders)
         part = orders - below
-        chord = (1 - part) * self._scaled(shift_l2, shift_l1, below) + part * self._scaled(
+        chord = (1 - part) * self._scaled_divergence(shift_l2, shift_l1, below) + part * self._scaled_divergence(
             shift_l2, shift_l1, below + 1
         )
         return chord / (orders - 1)
 
-    def _scaled(self, l2: float, l1: float, orders: Floats) -> Floats:
+    def _scaled_divergence(self, l2: float, l1: float, orders: Floats) -> Floats:
         """(a-1) times the bound at whole orders a."""
         v = self.variance
         gaussian = orders * l2**2 / (2 * v)

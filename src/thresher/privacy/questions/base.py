@@ -53,16 +53,16 @@ class Question:
     @property
     def words(self) -> str:
         """What it asks, for people who do not know its name; ``{rows}`` stands for what the unit of privacy is."""
-        raise self._unstated("its words")
+        raise self._no_rule("its words")
 
     @property
     def of_rows_only(self) -> bool:
         """Whether its price, or its formula, is about a single row: a person with several rows then has none."""
-        raise self._unstated("people with several rows")
+        raise self._no_rule("people with several rows")
 
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         """How far neighbours of n rows, or people, can move the answer, each row's part within ``clip``."""
-        raise self._unstated("its sensitivity")
+        raise self._no_rule("its sensitivity")
 
     def clips_of_bounds(self, facts: PublicFacts) -> Clips | None:
         """Where the public bounds alone decide; None where a setting does."""
@@ -70,7 +70,7 @@ class Question:
 
     def clips_of_settings(self, facts: PublicFacts, settings: Settings, columns: int) -> Clips:
         """Where settings decide, "clip" among them, for an algorithm that picks so many columns."""
-        raise self._unstated("its clip")
+        raise self._no_rule("its clip")
 
     def objection_to(self, clip: float) -> str | None:
         """Why no bounds and settings lead to this clip; None if some may."""
@@ -80,5 +80,5 @@ class Question:
         """In words, of rows or of people."""
         return self.words.format(rows="people" if unit == "person" else "rows")
 
-    def _unstated(self, what: str) -> NotImplementedError:
+    def _no_rule(self, what: str) -> NotImplementedError:
         return NotImplementedError(f"{self.name}: no rule is stated for {what}")

@@ -60,11 +60,11 @@ class DaskEngine:
 
     def product(self, theta: Floats) -> Floats:
         support = np.flatnonzero(theta if theta.ndim == 1 else theta.any(axis=1))
-        products: Floats = self._stacked(_product, support, theta[support], theta.shape)
+        products: Floats = self._stack(_product, support, theta[support], theta.shape)
         return products
 
     def transposed_product(self, r: Floats) -> Floats:
-        return self._summed(_transposed_product, rows=r, size=self._dimension * r[:1].size)
+        return self._add(_transposed_product, rows=r, size=self._dimension * r[:1].size)
 
     @property
     def dimension(self) -> int:
@@ -72,46 +72,46 @@ class DaskEngine:
 
     def mean_squares(self, n: int, weights: Floats | None = None) -> Floats:
         if weights is None:
-            return self._summed(_mean_squares, n, size=self._dimension)
-        return self._summed(_weighted_squares, n, rows=weights, size=self._dimension)
+            return self._add(_mean_squares, n, size=self._dimension)
+        return self._add(_weighted_squares, n, rows=weights, size=self._dimension)
 
     def gram(self, factors: Floats) -> Floats:
-        return self._summed(_gram, rows=factors, size=self._dimension**2)
+        return self._add(_gram, rows=factors, size=self._dimension**2)
 
     def row_norms(self) -> Floats:
-        norms: Floats = self._stacked(_row_norms)
+        norms: Floats = self._stack(_row_norms)
         return norms
 
     def columns(self, support: Indices, factors: Floats | float = 1.0) -> DaskEngine:
-        chosen = self._asked(_columns, support, factors, together=Sealed)
+        chosen = self._ask(_columns, support, factors, together=Sealed)
         return DaskEngine(self._client, chosen, self._slices, len(support))
 
     def projected(self, support: Indices, weights: Floats) -> DaskEngine:
-        projected = self._asked(_projected, support, weights, together=Sealed)
+        projected = self._ask(_projected, support, weights, together=Sealed)
         return DaskEngine(self._client, projected, self._slices, weights.shape[1])
 
     def by_rows(self) -> ByRows:
         raise TypeError("random batches need the rows in memory; use dp-gd or dp-agd, or give X.compute()")
 
     def parts(self, labels: Indices, count: int) -> Iterator[Any]:
-        return (self._stacked(_labelled, rows=labels == part) for part in range(count))
+        return (self._stack(_chosen_rows, rows=labels == part) for part in range(count))
 
     # -- asking the workers -------------------------------------------------------------------------------------
 
-    def _stacked(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None) -> Any:
+    def _stack(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None) -> Any:
         """The answers below each other."""
-        self._latest = self._asked(question, *shared, rows=rows, together=_below)
-        return _below(self._fetched(self._latest))
+        self._latest = self._ask(question, *shared, rows=rows, together=_below)
+        return _below(self._fetch(self._latest))
 
-    def _summed(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None, size: int) -> Floats:
+    def _add(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None, size: int) -> Floats:
         """The sum of the answers, each of ``size`` numbers, in order."""
-        self._latest = futures = self._asked(question, *shared, rows=rows, together=np.stack)
+        self._latest = futures = self._ask(question, *shared, rows=rows, together=np.stack)
         step = max(1, BATCH // max(1, 8 * size * max(map(len, self._slices))))
-        batches = (self._fetched(futures[first : first + step]) for first in range(0, len(futures), step))
+        batches = (self._fetch(futures[first : first + step]) for first in range(0, len(futures), step))
         answers = itertools.chain.from_iterable(itertools.chain.from_iterable(batches))
         return add_up(answers)
 
-    def _asked(
+    def _ask(
         self, question: Question, *shared: Any, rows: NDArray[Any] | None = None, together: Callable[[list[Any]], Any]
     ) -> list[Any]:
         """For each block the future of its pieces' answers; ``rows`` has a value for each row.
@@ -121,12 +121,12 @@ class DaskEngine:
         arguments = [
             Sealed([shared if rows is None else (rows[own], *shared) for own in slices]) for slices in self._slices
         ]
-        asked = functools.partial(_answered, question, together)
+        asked = functools.partial(_answer_blocks, question, together)
         with dask.config.set(NO_ADVICE):
             futures: list[Any] = self._client.map(asked, self._blocks, arguments, pure=False)
         return futures
 
-    def _fetched(self, futures: list[Any]) -> list[Any]:
+    def _fetch(self, futures: list[Any]) -> list[Any]:
         answers: list[Any] = self._client.gather(futures)
         for answer in answers:
             if isinstance(answer, Refused):
@@ -178,7 +178,7 @@ def _built(pieces: list[list[Sealed]], recipe: tuple[tuple[Callable[..., Any], t
 
 
 @_quietly
-def _answered(question: Question, together: Callable[[list[Any]], Any], block: Sealed, arguments: Sealed) -> Any:
+def _answer_blocks(question: Question, together: Callable[[list[Any]], Any], block: Sealed, arguments: Sealed) -> Any:
     return together([question(engine, *own) for engine, own in zip(block.value, arguments.value, strict=True)])
 
 
@@ -225,7 +225,7 @@ def _projected(engine: Engine, support: Indices, weights: Floats) -> Any:
     return engine.projected(support, weights)
 
 
-def _labelled(engine: Engine, chosen: NDArray[np.bool_]) -> Any:
+def _chosen_rows(engine: Engine, chosen: NDArray[np.bool_]) -> Any:
     """The rows that are chosen, as a matrix."""
     (rows,) = engine.parts(np.where(chosen, 0, 1), 1)
     return rows

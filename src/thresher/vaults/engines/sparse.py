@@ -33,7 +33,7 @@ class SparseEngine:
         self._n, self._constant = n, constant
         self._starts = starts
         self._values: Numbers = values if self._loops else values.astype(np.float64, copy=False)
-        self._rows = _packed(rows, n) if self._loops else rows
+        self._rows = _pack(rows, n) if self._loops else rows
         edges = np.searchsorted(starts, np.linspace(0, values.size, (BLOCKS if values.size >= SHARED_FROM else 1) + 1))
         edges[0], edges[-1] = 0, len(starts) - 1
         self._blocks = blocks_of(edges)
@@ -96,7 +96,7 @@ class SparseEngine:
         return gram
 
     def row_norms(self) -> Floats:
-        return np.hypot(row_norms(self._stored()), self._constant)
+        return np.hypot(row_norms(self._entries_between()), self._constant)
 
     def columns(self, support: Indices, factors: Floats | float = 1.0) -> SparseEngine:
         chosen = self._chosen(support)
@@ -124,7 +124,7 @@ class SparseEngine:
         return SparseEngine(values, rows, starts, self._n)
 
     def by_rows(self) -> SparseRows:
-        return SparseRows.of(self._stored().tocsr(), self._constant)
+        return SparseRows.of(self._entries_between().tocsr(), self._constant)
 
     def parts(self, labels: Indices, count: int) -> Iterator[Matrix]:
         rows = self.matrix().tocsr()
@@ -153,9 +153,9 @@ class SparseEngine:
 
     def matrix(self) -> Matrix:
         """All columns as SciPy's CSC, sharing memory where SciPy can."""
-        return self._chosen(np.arange(self.dimension)).matrix() if self._constant else self._stored()
+        return self._chosen(np.arange(self.dimension)).matrix() if self._constant else self._entries_between()
 
-    def _stored(self, first: int = 0, last: int | None = None) -> Matrix:
+    def _entries_between(self, first: int = 0, last: int | None = None) -> Matrix:
         """Columns first..last-1, the constant one apart."""
         starts = self._starts[first : (len(self._starts) - 1 if last is None else last) + 1]
         entries = slice(starts[0], starts[-1])
@@ -167,7 +167,7 @@ class SparseEngine:
         return sparse.csc_array((self._values[entries], rows, starts), shape=(self._n, len(starts) - 1))
 
 
-def _packed(rows: Values, n: int) -> Values:
+def _pack(rows: Values, n: int) -> Values:
     """Row numbers as the compiled loops take them: unsigned and short."""
     if n <= SHORT:
         return rows.astype(np.uint16, copy=False)

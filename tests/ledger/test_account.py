@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thresher.ledger.book import Account, Allowance
+from thresher.ledger.account import Account, Allowance
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Adjacency, BudgetExceeded
 
