@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from laws import relative_error
 from thresher import SparseRegressor
 from thresher.algorithms import REGISTRY
-from thresher.algorithms.auto import choose
 from thresher.planning.chart import save_figure
-from thresher.vaults.problem import linear_problem
 from thresher_papers.datasets import SparseLaw, dpsl_kt_law
 
 LAW = dpsl_kt_law(n=4000, d=1000, s=10)
@@ -70,7 +68,7 @@ def setting() -> str:
 
 
 def table(errors: Errors) -> str:
-    chosen = choose(linear_problem(MODEL.plan(LAW.n, LAW.d)))[0].name
+    chosen = MODEL.set_params(algorithm="auto").plan(LAW.n, LAW.d).algorithm
     lines = [
         "# Error against epsilon",
         "",

@@ -69,7 +69,18 @@ __all__ = [
 
 REGISTRY: dict[str, Callable[[], Algorithm]] = {
     cls.name: cls
-    for cls in (Newton, Pursuit, DPIGHT, Peeling, OutputPerturbation, TwoStage, DPSLKT, FrankWolfe, NoisyFrankWolfe, IGHT)
+    for cls in (
+        Newton,
+        Pursuit,
+        DPIGHT,
+        Peeling,
+        OutputPerturbation,
+        TwoStage,
+        DPSLKT,
+        FrankWolfe,
+        NoisyFrankWolfe,
+        IGHT,
+    )
 }
 """The algorithms for sparse models, by name."""
 

@@ -55,7 +55,9 @@ class NewtonPath:
         self.vault, self.problem = vault, vault.problem
         self.free = int(self.problem.intercept)
         self.classes, self.outputs = self.problem.loss.classifies, self.problem.outputs
-        kinds = (GumbelQuantile, GumbelSelection, GaussianMean, GaussianGram, GaussianRestrictedGradient)
+        kinds: tuple[type[Release], ...] = (
+            GumbelQuantile, GumbelSelection, GaussianMean, GaussianGram, GaussianRestrictedGradient,
+        )  # fmt: skip
         self._left = {kind: deque(each for each in vault.plan.releases if isinstance(each, kind)) for kind in kinds}
         (self.near,) = (each for each in vault.plan.releases if isinstance(each, GumbelNearMaximum))
         self.largest = largest_residual(self.problem)
@@ -101,7 +103,8 @@ class NewtonPath:
         """The Gram matrix of 1 and the centred columns."""
         top = self.problem.norm_in_units(len(self.means)) + float(np.linalg.norm(self.means))
         basis = self._basis()
-        clip = self._near_maximum("row norms", math.hypot(top, 1.0), ALLOWED_NORMS * self.problem.n, self.support, basis)
+        allowed = ALLOWED_NORMS * self.problem.n
+        clip = self._near_maximum("row norms", math.hypot(top, 1.0), allowed, self.support, basis)
         self.gram.add(self.vault.gram(self.support, self._next(GaussianGram), clip, basis), self._noise)
         self.matrix, self.least = self.gram.raised(self.vault.plan.settings["floor"])
         self.steps = []
@@ -156,7 +159,8 @@ class NewtonPath:
                 self.values[left, output] = values
             return
         ((values, left),) = found
-        self.values, self.support, self.means = values[:, None], self.support[left], self.means[left[self.free :] - self.free]
+        self.values, self.support = values[:, None], self.support[left]
+        self.means = self.means[left[self.free :] - self.free]
         self.gram.keep(left)
         self.matrix, self.hessian = self.matrix[np.ix_(left, left)], self.hessian[np.ix_(left, left)]
 
