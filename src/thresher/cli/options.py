@@ -40,7 +40,7 @@ TaskOption = Annotated[TaskKind, typer.Option(help="What to fit.")]
 AlgorithmOption = Annotated[
     str,
     typer.Option(
-        help=f"Sparse: {', '.join(SPARSE)}. With a coefficient for every column: {', '.join(NAMES[len(SPARSE):])}.",
+        help=f"Sparse: {', '.join(SPARSE)}. With a coefficient for every column: {', '.join(NAMES[len(SPARSE) :])}.",
         autocompletion=lambda: NAMES,
     ),
 ]
