@@ -36,7 +36,7 @@ CLIP_ERROR, CLIP = 50.0, (0.003, 0.03)  # a clip may be off by so many rows in a
 MEAN, GRAM = 0.045, 0.35  # of what the first stage has
 SCREEN = 0.4  # the same, where its columns must be found first
 REFINED, GRAM_AGAIN = 0.3, 0.15  # the part of the second stage, and what it has for its Gram matrix
-STEPS, REFINEMENTS, GROWTH = 4, 2, 1.15  # each step has so many times the budget of the one before
+STEPS, STEPS_OF_CLASSES, REFINEMENTS, GROWTH = 4, 2, 2, 1.15  # each step has so many times the budget of the one before
 SCREENED = 1.5  # times as many columns as the model may have are looked at where there are too many for a Gram matrix
 MOST_COLUMNS, EASY, CHEAP = 300, 150, (0.12, 0.03)  # parts of n sqrt(2 rho): so many columns are affordable up to EASY,
 # and beyond
@@ -143,9 +143,10 @@ def stages_of(problem: LinearProblem, rho: float) -> list[Stage]:
     few, many = (part * strength for part in CHEAP)
     at_once = d <= max(3 * s, min(EASY, few), min(MOST_COLUMNS, many))
     picks = 0 if at_once else min(math.ceil(SCREENED * s), d)
+    steps = STEPS_OF_CLASSES if problem.loss.classifies else STEPS
     if (picks or d) <= s or strength < WEAK or problem.outputs > 1:
-        return [Stage(picks, STEPS + REFINEMENTS, s)]
-    return [Stage(picks, STEPS, s), Stage(0, REFINEMENTS, s)]
+        return [Stage(picks, steps + REFINEMENTS, s)]
+    return [Stage(picks, steps, s), Stage(0, REFINEMENTS, s)]
 
 
 def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Iterator[Release]:

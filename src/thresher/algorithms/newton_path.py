@@ -100,12 +100,20 @@ class NewtonPath:
         self.values = np.vstack([self.values, np.zeros((len(columns), self.outputs))])
 
     def measure(self) -> None:
-        """The Gram matrix of 1 and the centred columns."""
+        """The Gram matrix of 1 and the centred columns.
+
+        Of numbers, that of the columns alone: 1 has the second moment 1, and none with what is centred. Left out, it
+        takes no noise. (Of classes it stays: with less noise eigenvalues are believed that few rows of the rarer class
+        have anything to say about.)
+        """
+        constant = slice(0 if self.classes else self.free, None)
+        basis = self._basis()[:, constant]
         top = self.problem.norm_in_units(len(self.means)) + float(np.linalg.norm(self.means))
-        basis = self._basis()
-        allowed = ALLOWED_NORMS * self.problem.n
-        clip = self._near_maximum("row norms", math.hypot(top, 1.0), allowed, self.support, basis)
-        self.gram.add(self.vault.gram(self.support, self._next(GaussianGram), clip, basis), self._noise)
+        highest, allowed = math.hypot(top, float(self.classes)), ALLOWED_NORMS * self.problem.n
+        clip = self._near_maximum("row norms", highest, allowed, self.support, basis)
+        gram = np.eye(len(self.support))
+        gram[constant, constant] = self.vault.gram(self.support, self._next(GaussianGram), clip, basis)
+        self.gram.add(gram, self._noise)
         self.matrix, self.least = self.gram.raised(self.vault.plan.settings["floor"])
         self.steps = []
 
