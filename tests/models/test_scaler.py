@@ -65,7 +65,8 @@ def vault_of(X, release, *, adjacency="replace-one", n=None, hardened=False, see
 def test_the_plan_spends_the_budget_and_not_more(centre):
     plan = scaler(centre=centre, epsilon=1.0, delta=1e-8).plan(10_000, 50)
     rho = sum(release.times * choice_epsilon(release.multiplier) ** 2 / 8 for release in plan.releases)
-    assert rho == pytest.approx(zcdp_rho(1.0, 1e-8), rel=1e-9)
+    assert zcdp_rho(1.0, 1e-8) < rho  # the exact price of the order allows less noise than zCDP
+    assert plan.with_least_noise().releases[-1].multiplier == pytest.approx(plan.releases[-1].multiplier, rel=1e-6)
     assert sum(release.times for release in plan.releases) == (150 if centre else 100)
     assert plan.epsilon <= 1.0
     cheaper = [GumbelQuantile(r.times, r.multiplier / 1.25) for r in plan.releases]

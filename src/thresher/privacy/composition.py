@@ -37,6 +37,7 @@ __all__ = ["Choice", "GaussianAnswer", "PureAnswer", "Step", "TiltedAnswer", "co
 CELLS = 32.5
 """Nodes in the range of a typical choice. Halves are tighter: the kinks of a chord then lie between nodes."""
 
+MOST_ETA = 300.0  # beyond, likelihood ratios leave the range of numbers
 MOST_NODES = 4000
 """A range that takes more is read at wider steps."""
 
@@ -154,6 +155,8 @@ def composed_delta(steps: Sequence[Step], epsilon: float, cells: float = CELLS) 
     merged = _merged(steps)
     if not merged:
         return 0.0
+    if any(isinstance(step, Choice) and step.eta > MOST_ETA for step in merged):
+        return 1.0
     grid = _Grid.around(merged, epsilon, cells)
     values = grid.innermost(merged[-1])
     for step in reversed(merged[:-1]):

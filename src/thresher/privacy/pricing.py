@@ -19,6 +19,8 @@ Order = tuple[int, ...]
 
 EXACT = "exact composition"
 MOST_STEPS = 240  # beyond, zCDP is within two per cent and takes no time
+FARTHEST = 0.5  # that one step goes
+MOST_EPSILON = 100.0  # beyond, ratios of chances leave the range of numbers, and nobody's privacy is left
 COARSE = 8.5  # cells with which a factor is looked for before it is priced in full
 STEEP, FLAT = -25.0, -1.0  # how fast log delta falls with the logarithms of noise and of epsilon: usually, and at least
 WITHIN = 1e-6  # of delta: a factor is as small as that shows
@@ -136,7 +138,7 @@ def _priced(steps: tuple[Step, ...], epsilon: float, cells: float = CELLS) -> fl
 
 def _may_gain(cost: Cost, delta: float, loose: float) -> bool:
     """Gaussians alone have an exact price already; so has nothing at all, and without a price there is none."""
-    return delta > cost.lost and 0 < loose < math.inf and math.isinf(cost.mu_squared) and not cost.sampled
+    return delta > cost.lost and 0 < loose <= MOST_EPSILON and math.isinf(cost.mu_squared) and not cost.sampled
 
 
 @lru_cache(maxsize=1024)
@@ -178,7 +180,7 @@ def _root(excess: Callable[[float], float], first: float, slope: float, within: 
         found = min(found, at) if value <= 0 else found
         if -within <= value <= 0:
             break
-        step = -(value + within / 2) / slope
+        step = max(-FARTHEST, min(FARTHEST, -(value + within / 2) / slope))
         moved = excess(at + step)
         if moved != value:
             slope = min((moved - value) / step, FLAT)
