@@ -30,7 +30,8 @@ from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Newton", "fits_at_once"]
 
-START, FINISH = 0.02, 0.03  # of the budget: where an intercept starts, and its correction at the end
+START_ERROR, START = 30.0, (0.02, 0.2)  # where an intercept starts may be off by so many rows in n sqrt(2 rho)
+FINISH = 0.03  # of the budget, for its correction at the end
 CLIP_ERROR, CLIP = 50.0, (0.003, 0.03)  # a clip may be off by so many rows in a budget's n sqrt(2 rho); its least and
 # largest part of the budget
 MEAN, GRAM = 0.045, 0.35  # of what the first stage has
@@ -152,14 +153,15 @@ def stages_of(problem: LinearProblem, rho: float) -> list[Stage]:
 def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Iterator[Release]:
     """All of them, in their order."""
     classes, intercept = problem.loss.classifies, problem.intercept
-    clip = clip_rho(problem, rho)
+    clip = part_of(rho, CLIP_ERROR / strength_of(problem, rho), CLIP)
     near = GumbelNearMaximum.for_rho(clip)
     first, *_ = stages
     clips = len(stages) + sum(stage.steps for stage in stages)
     clips += (first.picks > 0) + intercept + (intercept and not classes)
-    left = rho if math.isinf(rho) else (rho - clips * clip - intercept * (START + FINISH) * rho) * INWARD
+    start = part_of(rho, START_ERROR / strength_of(problem, rho), START)
+    left = rho if math.isinf(rho) else (rho - clips * clip - intercept * (start + FINISH * rho)) * INWARD
     if intercept:
-        yield (GaussianRestrictedGradient if classes else GumbelQuantile).for_rho(START * rho)
+        yield (GaussianRestrictedGradient if classes else GumbelQuantile).for_rho(start)
     for stage, part in zip(stages, [1.0] if len(stages) == 1 else [1 - REFINED, REFINED], strict=True):
         again = stage is not first
         picks, mean, gram = (0.0, 0.0, GRAM_AGAIN) if again else (SCREEN * (stage.picks > 0), MEAN * intercept, GRAM)
@@ -181,6 +183,6 @@ def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Itera
         yield GaussianRestrictedGradient.for_rho(FINISH * rho)
 
 
-def clip_rho(problem: LinearProblem, rho: float) -> float:
-    """What one clip costs: with small budgets more of them, since it must not be off by too many of the rows."""
-    return rho if math.isinf(rho) else float(np.clip((CLIP_ERROR / strength_of(problem, rho)) ** 2, *CLIP)) * rho
+def part_of(rho: float, error: float, between: tuple[float, float]) -> float:
+    """What an answer costs that may be off by this part of the rows: of a smaller budget a larger part."""
+    return rho if math.isinf(rho) else float(np.clip(error**2, *between)) * rho

@@ -144,14 +144,13 @@ class NewtonPath:
             return
         if not self.classes:
             allowed = ALLOWED * math.sqrt(2) * self._left[GaussianRestrictedGradient][0].multiplier
-            found = self._mean_residuals(self._clip_of_residuals(allowed) * INTERCEPT_ENTRY)
-            noise = (self._noise / INTERCEPT_ENTRY) ** 2
-            self.values[0] -= found * np.maximum(1 - noise / np.maximum(found**2, 1e-300), 0.0)
+            self.values[0] -= self._lasting(self._mean_residuals(self._clip_of_residuals(allowed) * INTERCEPT_ENTRY))
             return
         if self.outputs == 1:
             self.values[0] = centre_of(float(self.shares[0]), float(self._variances()[0]))
         least = LEAST_SHARE * np.minimum(self.shares, 1 - self.shares)
-        predicted = np.clip(self.shares + self._mean_residuals(INTERCEPT_ENTRY), least, 1 - least)
+        found = self._lasting(self._mean_residuals(INTERCEPT_ENTRY))
+        predicted = np.clip(self.shares + found, least, 1 - least)
         self.values[0] += self._log_odds(self.shares) - self._log_odds(predicted)
 
     # -- for nothing --------------------------------------------------------------------------------------------
@@ -244,6 +243,11 @@ class NewtonPath:
         constant, release = np.array([self.problem.d]), self._next(GaussianRestrictedGradient)
         answer = self.vault.restricted_gradient(self.theta, constant, release, clip)
         return np.ravel(answer) / self.problem.intercept_column
+
+    def _lasting(self, found: Floats) -> Floats:
+        """What stands out of the noise of the last answer about the intercept's column."""
+        noise = (self._noise / INTERCEPT_ENTRY) ** 2
+        return found * np.maximum(1 - noise / np.maximum(np.square(found), 1e-300), 0.0)
 
     def _clip_of_residuals(self, allowed: float) -> float:
         return self._near_maximum("residuals", self.largest, allowed)
