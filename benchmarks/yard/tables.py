@@ -254,7 +254,13 @@ TABLES = _catalogue()
 """All tables of the yard, by name."""
 
 
+SAME_ROWS = {
+    "fertility2": "fertility", "loans_grade": "loans_rate", "ames_squares": "ames", "diamonds_squares": "diamonds",
+    "adult": "a9a", "diabetes130_stay": "diabetes130", "imdb_rating": "imdb",
+}  # fmt: skip
+"""Tables that show rows of another one in another way: untouched together, or not at all."""
+
+
 def is_untouched(name: str) -> bool:
-    """Whether a table is in the third that no constant may be chosen on: every third by the hash of its name."""
-    order = sorted(TABLES, key=lambda each: hashlib.sha256(each.encode()).hexdigest())
-    return order.index(name) % 3 == 0
+    """Whether a table is in the third that no constant may be chosen on: by the hash of its name, so at random."""
+    return int(hashlib.sha256(SAME_ROWS.get(name, name).encode()).hexdigest(), 16) % 3 == 0
