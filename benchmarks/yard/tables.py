@@ -84,8 +84,8 @@ class DescribedTable(Table):
         groups = None if rows.people is None else _owners(rows.people)
         is_number = target.kind != "category"
         return Encoded(
-            self.name, rows.X, rows.y, self.test(frame), encoding.row_norm,
-            target.span if is_number else None, None if is_number else np.array(target.categories),
+            self.name, _with_short_indices(rows.X), rows.y, self.test(frame), encoding.row_norm,
+            target.span if is_number else None, None if is_number else np.unique(np.array(target.categories)),
             encoding.names, blocks, groups,
         )  # fmt: skip
 
@@ -107,7 +107,7 @@ class ReadyTable(Table):
         n, d = found.X.shape
         stack: Any = sparse.vstack if sparse.issparse(found.X) else np.concatenate
         X = stack([found.X, found.X_test])
-        X = sparse.csr_array(X, dtype=np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        X = _with_short_indices(X.astype(np.float64)) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
         row_bound = float(found.bounds.get("row_bound", np.sqrt(d)))
         groups = None
         if found.groups is not None:
@@ -160,7 +160,7 @@ class TextTable(Table):
 
         frame = _frame(self.source)
         words = HashingVectorizer(n_features=self.columns, alternate_sign=False, norm="l2")
-        X = sparse.csr_array(words.transform(frame[self.text].astype(str)))
+        X = _with_short_indices(words.transform(frame[self.text].astype(str)))
         y = np.where(frame[self.target] == self.positive, 1, 0)
         names = [f"words {at}" for at in range(self.columns)]
         blocks = np.arange(self.columns)
@@ -185,6 +185,14 @@ def _pair(bound: Any) -> tuple[float, float] | None:
     if bound is None:
         return None
     return (float(bound[0]), float(bound[1])) if np.ndim(bound) else (-float(bound), float(bound))
+
+
+def _with_short_indices(X: Any) -> Any:
+    """Sparse rows whose indices have 32 bits, as some of scikit-learn's solvers need them."""
+    if not sparse.issparse(X):
+        return X
+    rows = X.tocsr()
+    return sparse.csr_array((rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)), shape=rows.shape)
 
 
 def _clipped(X: Any, row_bound: float) -> Any:
