@@ -85,7 +85,7 @@ def _loss_of_fold(X: Any, y: Any, strength: float, fitted: Any, held: Any) -> fl
 
 def _fit_l1(X: Any, y: Any, strength: float) -> Any:
     """Of several classes, a model for each of them against the rest, since liblinear fits two."""
-    model = LogisticRegression(l1_ratio=1, solver="liblinear", C=strength, max_iter=300, intercept_scaling=10)
+    model = LogisticRegression(l1_ratio=1, solver="liblinear", C=strength, max_iter=100, tol=1e-3, intercept_scaling=10)
     return (model if len(np.unique(y)) == 2 else OneVsRestClassifier(model)).fit(X, y)
 
 

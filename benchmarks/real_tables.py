@@ -1,0 +1,72 @@
+"""The yard: every front-door algorithm, dense models and methods of the literature on real tables.
+
+Shares of what is possible without privacy (benchmarks/yard/), in two processes; results are kept in .yard, or in the
+folder that THRESHER_YARD names, so that an interrupted run goes on where it was. Without NAMES and --methods, writes
+docs/yard.md and docs/figures/yard.svg; with either of them, prints what was measured. Tables whose package or folder
+(THRESHER_DATA) is missing are skipped, and said so.
+
+Run: ./dev yard [--coverage] [--epsilon E ...] [--fits N] [--methods M ...] [NAMES]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from thresher.planning.chart import save_figure
+from yard.measuring import Measured, measure, measure_coverage
+from yard.methods import DEFAULT, METHODS
+from yard.page import coverage_page, picture, yard_page
+from yard.tables import TABLES
+
+EPSILONS = (1.0, 3.0, 10.0)
+FITS = 10
+DRAWN = (DEFAULT, "dp-ight", "two-stage", "dense dp-srm", "AdaSSP", "BoostedAdaSSP", "DPKendall + SSP", "DP-GCD")
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _options(arguments)
+    tables, methods = options.names or list(TABLES), options.methods or list(METHODS)
+    if options.coverage:
+        print(coverage_page(measure_coverage(tables, DEFAULT, options.epsilon, options.fits), options.epsilon))
+        return
+    found = measure(tables, methods, options.epsilon, options.fits)
+    made = yard_page(found, methods, options.epsilon, options.fits)
+    print(made)
+    if not options.names and not options.methods:
+        _write(found, made, min(options.epsilon))
+
+
+def _write(found: Measured, page: str, epsilon: float) -> None:
+    (DOCS / "yard.md").write_text(page)
+    save_figure(picture(found, epsilon, DRAWN), DOCS / "figures" / "yard.svg")
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev yard", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAMES", help="tables; without them, all")
+    parser.add_argument("--coverage", action="store_true", help="intervals instead of scores")
+    parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS)
+    parser.add_argument("--fits", type=int, default=FITS, help="of each method on each table at each epsilon")
+    parser.add_argument("--methods", nargs="+", metavar="M", help="without them, all")
+    options = parser.parse_args(arguments)
+    for name, known in ((options.names, TABLES), (options.methods or (), METHODS)):
+        for each in name:
+            if each not in known:
+                parser.error(f"{each!r} is unknown; use one of {', '.join(known)}")
+    return options
+
+
+def smallest() -> None:
+    with TemporaryDirectory() as folder:
+        found = measure(["breast_cancer"], [DEFAULT], [4.0], fits=1, folder=Path(folder))
+        print(yard_page(found, [DEFAULT], [4.0], fits=1))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes share two cores
+    main()
