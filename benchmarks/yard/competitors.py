@@ -74,7 +74,8 @@ class Bounded:
     @property
     def correlation(self) -> Kendall:
         """Of one row of each person."""
-        return self._once("correlation", lambda: Kendall(self.X[self.first][:, :-1], self.ranked[self.first]))
+        made: Kendall = self._once("correlation", lambda: Kendall(self.X[self.first][:, :-1], self.ranked[self.first]))
+        return made
 
     @property
     def gram(self) -> Any:
@@ -118,7 +119,8 @@ def margins_of(method: Callable[..., Any], encoded: Encoded, epsilon: float, see
 
 
 def ada_ssp(data: Bounded, rho: float, rng: Any) -> Any:
-    """Sufficient statistics with a ridge that adapts to the noise (Wang, "Revisiting DP linear regression", UAI 2018)."""
+    """Sufficient statistics with a ridge that adapts to the noise (Wang, "Revisiting DP linear
+    regression", UAI 2018)."""
     solve = _noisy_gram(data, 2 * rho / 3, rng)
     moments = data.moments(data.Y)
     return solve(moments + _gaussian(rng, moments.shape, 2 * data.radius, rho / 3))
@@ -197,8 +199,8 @@ COMPETITORS: dict[str, Callable[..., Any]] = {
 def _noisy_gram(data: Bounded, rho: float, rng: Any) -> Callable[[Any], Any]:
     """How to divide by the Gram matrix with noise and an adaptive ridge; half of rho for its least eigenvalue."""
     gram, d = data.gram, data.X.shape[1]
-    squared = data.radius**2
-    least = max(float(np.linalg.eigvalsh(gram)[0]), 0.0)  # of a sum that grows by one row's x x' and shrinks by another's
+    squared = data.radius**2  # a person adds a mean of x x' and takes another away: so far the least eigenvalue moves
+    least = max(float(np.linalg.eigvalsh(gram)[0]), 0.0)
     sd_least = squared / math.sqrt(rho)  # (squared / sd)^2 / 2 = rho / 2
     surely = math.log(6 * data.n**2)  # delta = 1/n^2
     lowered = max(least + rng.normal(scale=sd_least) - sd_least * math.sqrt(surely), 0.0)

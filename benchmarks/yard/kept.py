@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class Kept:
         write_atomically(self.path, json.dumps(self.found))
 
 
-@lru_cache(maxsize=None)
+@cache
 def digest(table: str, method: str) -> str:
     """Of all that a result depends on but the seed and epsilon."""
     parts = [table, method, *map(_version, PACKAGES), _content(HERE / name for name in TABLE_SOURCES)]
@@ -63,7 +63,7 @@ def digest(table: str, method: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
-@lru_cache(maxsize=1)
+@cache
 def _library() -> str:
     rooms = ("algorithms", "data", "models", "privacy", "vaults")
     return _content(path for room in rooms for path in sorted((ROOT / "src" / "thresher" / room).rglob("*.[pch]*")))

@@ -13,7 +13,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from yard.coverage import coverage_of
-from yard.frames import NotHere
+from yard.frames import NotHereError
 from yard.kept import FOLDER, Kept
 from yard.methods import encoded_table, one_score
 from yard.references import best_scores
@@ -90,7 +90,7 @@ def _references(folder: Path, table: str) -> tuple[str, dict[str, float] | str]:
     if not kept.found:
         try:
             encoded = encoded_table(table)
-        except NotHere as why:
+        except NotHereError as why:
             return table, str(why)
         known = {"trivial": trivial(encoded), **best_scores(encoded)}
         kept.add("known", {"rows": encoded.size, "columns": encoded.X.shape[1], **known})
@@ -114,7 +114,7 @@ def _covered(
         kept = Kept(folder, table, f"coverage of {method}", epsilon)
         try:
             found[epsilon] = _fits(kept, fits, partial(coverage_of, table, method, epsilon))
-        except NotHere as why:
+        except NotHereError as why:
             return table, str(why)
     return table, found
 

@@ -40,7 +40,8 @@ def yard_page(found: Measured, methods: Sequence[str], epsilons: Sequence[float]
     reached = _shares(found)
     counted = [table for table in found.references if table not in HOPELESS]
     known, untouched = ([table for table in counted if is_untouched(table) is which] for which in (False, True))
-    parts = [INTRODUCTION.format(fits=fits, sparsity=SPARSITY, tables=len(found.references), untouched=len(untouched))]
+    facts = {"tables": len(found.references), "untouched": len(untouched), "sparsity": SPARSITY}
+    parts = [INTRODUCTION.format(fits=fits, first=min(epsilons), **facts)]
     parts += [_overview(reached, methods, epsilons, known, "Tables that constants may be chosen on")]
     parts += [_overview(reached, methods, epsilons, untouched, "Tables kept untouched")]
     parts += [_ahead(reached, methods, epsilons, counted)]
@@ -58,21 +59,29 @@ INTRODUCTION = """
 
 <!-- written by ./dev yard -->
 
-{tables} tables of the kind people bring, each with a schema that was written by hand as a sensible person would who knows the code book and not the rows; the descriptions lie in `benchmarks/yard/descriptions/`.
-A share is (score - trivial) / (best without privacy - trivial): R2 for numbers, AUC for two classes, accuracy for more. Trivial is the mean, one half, or the majority. The best without privacy is the better of an l1 model with a cross-validated
-penalty and an unpenalised one, on the same columns. A third of the rows, or of the people where rows have owners, is for scoring. Sparse models have at most {sparsity} columns; delta is 1/n^2, neighbours replace one row (or one person); {fits} fits a cell.
-Predictions of numbers are clipped to the target's public bounds, for all methods.
+{tables} tables of the kind people bring, each with a schema that was written by hand as a sensible person would who
+knows the code book and not the rows; the descriptions lie in `benchmarks/yard/descriptions/`.
 
-Constants of defaults are chosen with tables in view. {untouched} of them, taken by the hash of their names, are kept untouched: no constant may be chosen on them.
+A share is (score - trivial) / (best without privacy - trivial): R2 for numbers, AUC for two classes, accuracy for more.
+Trivial is the mean, one half, or the majority. The best without privacy is the better of an l1 model with a
+cross-validated penalty and an unpenalised one, on the same columns. A third of the rows, or of the people where rows
+have owners, is for scoring. Sparse models have at most {sparsity} columns; delta is 1/n^2, neighbours replace one row
+(or one person); {fits} fits a cell. Predictions of numbers are clipped to the target's public bounds, for all methods.
 
-![What part of the possible is reached, by table, at epsilon 1](figures/yard.svg)
+Constants of defaults are chosen with tables in view. {untouched} of the tables, taken by the hash of their names, are
+kept untouched: no constant may be chosen on them.
 
-Methods of the literature are written in `benchmarks/yard/competitors.py` after their papers, under the same bounds and budget: AdaSSP (Wang 2018), BoostedAdaSSP (Tang et al. 2023), columns by private Kendall correlation and then AdaSSP (Dick, Gillenwater and Joseph 2023), and
-greedy coordinate descent, DP-GCD (Mangold et al. 2023). Those of `dense` and AdaSSP use every column.
+![What part of the possible is reached, by table, at epsilon {first:g}](figures/yard.svg)
+
+Methods of the literature are written in `benchmarks/yard/competitors.py` after their papers, under the same bounds and
+budget: AdaSSP (Wang 2018), BoostedAdaSSP (Tang et al. 2023), columns by private Kendall correlation and then AdaSSP
+(Dick, Gillenwater and Joseph 2023), and greedy coordinate descent, DP-GCD (Mangold et al. 2023). Dense models and the
+two of AdaSSP use every column.
 """
 
 TABLE_BY_TABLE = """
-Shares of the default with their standard errors, and the best of the others at the least epsilon. Untouched tables are marked *.
+Shares of the default with their standard errors, and the best of the others at the least epsilon. Untouched tables are
+marked *.
 """
 
 
@@ -134,7 +143,12 @@ def _best(reached: Reached, table: str, methods: Iterable[str], epsilon: float) 
 
 
 def _rows(
-    found: Measured, reached: Reached, tables: Sequence[str], kind: str, methods: Sequence[str], epsilons: Sequence[float]
+    found: Measured,
+    reached: Reached,
+    tables: Sequence[str],
+    kind: str,
+    methods: Sequence[str],
+    epsilons: Sequence[float],
 ) -> str:
     first = min(epsilons)
     shown = [f"epsilon {epsilon:g}" for epsilon in epsilons]
@@ -192,7 +206,8 @@ def coverage_page(found: Measured, epsilons: Sequence[float]) -> str:
     for which, title in ((False, "all that constants may be chosen on"), (True, "all untouched")):
         cells = []
         for epsilon in epsilons:
-            fits = [fit for t in tables if is_untouched(t) is which for fit in found.scores.get((t, DEFAULT, epsilon), [])]
+            those = [table for table in tables if is_untouched(table) is which]
+            fits = [fit for table in those for fit in found.scores.get((table, DEFAULT, epsilon), [])]
             cells.append(_held(fits))
         lines.append(_row(f"**{title}**", *cells))
     return "\n".join(lines) + "\n"

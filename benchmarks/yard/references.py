@@ -50,9 +50,9 @@ def _some(n: int) -> Any:
 def _lasso(encoded: Encoded) -> Any:
     X, y, X_test = _parts(encoded)
     chosen = _some(len(y))
-    search = LassoCV(alphas=60, cv=_folds(encoded, chosen), max_iter=5000, tol=1e-4, selection="random", random_state=0)
+    search = LassoCV(alphas=40, cv=_folds(encoded, chosen), max_iter=2000, tol=1e-3, selection="random", random_state=0)
     alpha = search.fit(X[chosen], y[chosen]).alpha_ * np.sqrt(len(chosen) / len(y))
-    return Lasso(alpha, max_iter=5000, selection="random", random_state=0).fit(X, y).predict(X_test)
+    return Lasso(alpha, max_iter=2000, selection="random", random_state=0).fit(X, y).predict(X_test)
 
 
 def _least_squares(encoded: Encoded) -> Any:

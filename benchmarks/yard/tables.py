@@ -1,4 +1,4 @@
-"""The tables of the yard by name: where each comes from, what is publicly known about it, and its rows as a fit sees them.
+"""The tables of the yard by name: where each comes from, what is publicly known of it, and its rows as a fit sees them.
 
 A description (descriptions/NAME.toml) is a schema, written by hand as a sensible person would who knows the code book
 and not the rows: bounds rounded outwards, or cut where the code book of such a thing would cut; all categories;
@@ -21,7 +21,7 @@ from scipy import sparse
 from thresher import Schema
 from thresher_papers.datasets import load
 from yard.encoded import Encoded, held_back
-from yard.frames import Frame, NotHere, frame_of
+from yard.frames import Frame, NotHereError, frame_of
 
 __all__ = ["HOPELESS", "TABLES", "ReadyTable", "Table", "is_untouched"]
 
@@ -44,7 +44,7 @@ class Table:
     kind: str
 
     def encoded(self) -> Encoded:
-        """Its rows as a fit sees them. Raises ``NotHere`` where it cannot be loaded."""
+        """Its rows as a fit sees them. Raises ``NotHereError`` where it cannot be loaded."""
         raise NotImplementedError
 
 
@@ -99,11 +99,11 @@ class ReadyTable(Table):
     def encoded(self) -> Encoded:
         folder = os.environ.get("THRESHER_DATA")
         if not folder:
-            raise NotHere(f"{self.name} is looked for in the folder of THRESHER_DATA, which is not set")
+            raise NotHereError(f"{self.name} is looked for in the folder of THRESHER_DATA, which is not set")
         try:
             found = load(self.source, folder)
         except (FileNotFoundError, ValueError) as error:
-            raise NotHere(str(error).splitlines()[0]) from None
+            raise NotHereError(str(error).splitlines()[0]) from None
         n, d = found.X.shape
         stack: Any = sparse.vstack if sparse.issparse(found.X) else np.concatenate
         X = stack([found.X, found.X_test])
@@ -113,9 +113,10 @@ class ReadyTable(Table):
         if found.groups is not None:
             after = found.groups_test if found.groups_test is not None else -1 - np.arange(len(found.y_test))
             groups = _owners(np.concatenate([found.groups, after]))
+        y, target_bound = np.concatenate([found.y, found.y_test]), _pair(found.bounds.get("target_bound"))
         return Encoded(
-            self.name, _clipped(X, row_bound), np.concatenate([found.y, found.y_test]),
-            np.arange(X.shape[0]) >= n, row_bound, _pair(found.bounds.get("target_bound")),
+            self.name, _clipped(X, row_bound), y if target_bound is None else np.clip(y, *target_bound),
+            np.arange(X.shape[0]) >= n, row_bound, target_bound,
             np.array(found.bounds["classes"]) if "classes" in found.bounds else None,
             list(found.names or [f"column {at + 1}" for at in range(d)]), np.arange(d), groups,
         )  # fmt: skip
