@@ -1,9 +1,9 @@
 """The yard: every front-door algorithm, dense models and methods of the literature on real tables.
 
 Shares of what is possible without privacy (benchmarks/yard/), in two processes; results are kept in .yard, or in the
-folder that THRESHER_YARD names, so that an interrupted run goes on where it was. Without NAMES and --methods, writes
-docs/yard.md and docs/figures/yard.svg; with either of them, prints what was measured. Tables whose package or folder
-(THRESHER_DATA) is missing are skipped, and said so.
+folder that THRESHER_YARD names, so that an interrupted run goes on where it was. Prints what was measured; without
+NAMES it is written to docs/yard.md and docs/figures/yard.svg, too. Tables whose package or folder (THRESHER_DATA) is
+missing are skipped, and said so.
 
 Run: ./dev yard [--coverage] [--epsilon E ...] [--fits N] [--methods M ...] [NAMES]
 """
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = measure(tables, methods, options.epsilon, options.fits)
     made = yard_page(found, methods, options.epsilon, options.fits)
     print(made)
-    if not options.names and not options.methods:
+    if not options.names:
         _write(found, made, min(options.epsilon))
 
 
