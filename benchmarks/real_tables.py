@@ -5,7 +5,7 @@ folder that THRESHER_YARD names, so that an interrupted run goes on where it was
 NAMES it is written to docs/yard.md and docs/figures/yard.svg, too. Tables whose package or folder (THRESHER_DATA) is
 missing are skipped, and said so.
 
-Run: ./dev yard [--coverage] [--epsilon E ...] [--fits N] [--methods M ...] [NAMES]
+Run: ./dev yard [--coverage] [--epsilon E,E,...] [--fits N] [--methods M,M,...] [NAMES]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
-    tables, methods = options.names or list(TABLES), options.methods or list(METHODS)
+    tables, methods = options.names or list(TABLES), options.methods
     if options.coverage:
         print(coverage_page(measure_coverage(tables, DEFAULT, options.epsilon, options.fits), options.epsilon))
         return
@@ -50,15 +50,23 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev yard", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAMES", help="tables; without them, all")
     parser.add_argument("--coverage", action="store_true", help="intervals instead of scores")
-    parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS)
+    parser.add_argument("--epsilon", type=_numbers, default=EPSILONS, metavar="E,E,...")
     parser.add_argument("--fits", type=int, default=FITS, help="of each method on each table at each epsilon")
-    parser.add_argument("--methods", nargs="+", metavar="M", help="without them, all")
+    parser.add_argument("--methods", type=_parts, default=METHODS, metavar="M,M,...", help="without them, all")
     options = parser.parse_args(arguments)
-    for name, known in ((options.names, TABLES), (options.methods or (), METHODS)):
-        for each in name:
-            if each not in known:
-                parser.error(f"{each!r} is unknown; use one of {', '.join(known)}")
+    for asked, known in ((options.names, tuple(TABLES)), (options.methods, METHODS)):
+        for name in asked:
+            if name not in known:
+                parser.error(f"{name!r} is unknown; use some of: {', '.join(known)}")
     return options
+
+
+def _parts(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in _parts(text)]
 
 
 def smallest() -> None:

@@ -13,12 +13,12 @@ from thresher import DenseClassifier, DenseRegressor, SparseClassifier, SparseRe
 from thresher.algorithms import DENSE, REGISTRY
 from yard.competitors import COMPETITORS, margins_of
 from yard.encoded import Encoded
+from yard.references import SPARSITY
 from yard.scores import score
 from yard.tables import TABLES, DescribedTable, Table
 
-__all__ = ["DEFAULT", "METHODS", "OURS", "SPARSITY", "encoded_table", "fitted", "one_score"]
+__all__ = ["DEFAULT", "METHODS", "OURS", "encoded_table", "fitted", "one_score"]
 
-SPARSITY = 10
 DEFAULT = "auto"
 NOT_PRIVATE = {"ight", "storm", "sgd", "lssgd"}
 TOO_SLOW = {"rrpsgd"}  # a round is one row, and there are as many rounds as rows

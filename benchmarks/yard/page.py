@@ -13,7 +13,8 @@ from thresher.report.charts import Chart, Series, draw
 from yard.competitors import COMPETITORS
 from yard.coverage import LEVEL
 from yard.measuring import Measured
-from yard.methods import DEFAULT, OURS, SPARSITY
+from yard.methods import DEFAULT, OURS
+from yard.references import SPARSITY
 from yard.scores import NAMES, share
 from yard.tables import HOPELESS, TABLES, is_untouched
 
@@ -42,8 +43,8 @@ def yard_page(found: Measured, methods: Sequence[str], epsilons: Sequence[float]
     known, untouched = ([table for table in counted if is_untouched(table) is which] for which in (False, True))
     facts = {"tables": len(found.references), "untouched": len(untouched), "sparsity": SPARSITY}
     parts = [INTRODUCTION.format(fits=fits, first=min(epsilons), **facts)]
-    parts += [_overview(reached, methods, epsilons, known, "Tables that constants may be chosen on")]
-    parts += [_overview(reached, methods, epsilons, untouched, "Tables kept untouched")]
+    for tables, title in ((known, "Tables that constants may be chosen on"), (untouched, "Tables kept untouched")):
+        parts += [_overview(found, reached, methods, epsilons, tables, title)] if tables else []
     parts += [_ahead(reached, methods, epsilons, counted)]
     parts += ["## Table by table\n", TABLE_BY_TABLE]
     for kind in NAMES:
@@ -102,7 +103,12 @@ def _shares(found: Measured) -> dict[tuple[str, str, float], Shares]:
 
 
 def _overview(
-    reached: Reached, methods: Iterable[str], epsilons: Sequence[float], tables: Sequence[str], title: str
+    found: Measured,
+    reached: Reached,
+    methods: Iterable[str],
+    epsilons: Sequence[float],
+    tables: Sequence[str],
+    title: str,
 ) -> str:
     lines = [f"## {title}", "", "Median / mean / worst / tables below .05.", ""]
     lines += [_row("method", "tables", *(f"epsilon {epsilon:g}" for epsilon in epsilons))]
@@ -112,6 +118,8 @@ def _overview(
         if at and at[0]:
             name = f"**{method}**" if method == DEFAULT else method
             lines.append(_row(name, len(at[0]), *map(_four, at)))
+    few = [share(found.references[t]["few columns"], *found.least_and_best(t)) for t in tables]
+    lines.append(_row(f"{SPARSITY} columns, not private", len(few), *[_four(few)] * len(epsilons)))
     return "\n".join(lines)
 
 
