@@ -5,7 +5,7 @@ folder that THRESHER_YARD names, so that an interrupted run goes on where it was
 NAMES it is written to docs/yard.md and docs/figures/yard.svg, too. Tables whose package or folder (THRESHER_DATA) is
 missing are skipped, and said so.
 
-Run: ./dev yard [--coverage] [--epsilon E,E,...] [--fits N] [--methods M,M,...] [NAMES]
+Run: ./dev yard [--coverage | --calibration] [--epsilon E,E,...] [--fits N] [--methods M,M,...] [NAMES]
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from thresher.planning.chart import save_figure
-from yard.measuring import Measured, measure, measure_coverage
+from yard.measuring import Measured, measure, measure_more
 from yard.methods import DEFAULT, METHODS
-from yard.page import coverage_page, picture, yard_page
+from yard.page import calibration_page, coverage_page, picture, yard_page
 from yard.tables import TABLES
 
 EPSILONS = (1.0, 3.0, 10.0)
 FITS = 10
 DRAWN = (DEFAULT, "dp-ight", "two-stage", "dense dp-srm", "AdaSSP", "BoostedAdaSSP", "DPKendall + SSP", "DP-GCD")
+PAGES = {"coverage": coverage_page, "calibration": calibration_page}
 DOCS = Path(__file__).parent.parent / "docs"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     tables, methods = options.names or list(TABLES), options.methods
-    if options.coverage:
-        print(coverage_page(measure_coverage(tables, DEFAULT, options.epsilon, options.fits), options.epsilon))
+    if options.more:
+        found = measure_more(options.more, tables, DEFAULT, options.epsilon, options.fits)
+        print(PAGES[options.more](found, options.epsilon))
         return
     found = measure(tables, methods, options.epsilon, options.fits)
     made = yard_page(found, methods, options.epsilon, options.fits)
@@ -49,7 +51,10 @@ def _write(found: Measured, page: str, epsilon: float) -> None:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev yard", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAMES", help="tables; without them, all")
-    parser.add_argument("--coverage", action="store_true", help="intervals instead of scores")
+    for what, words in (("coverage", "intervals"), ("calibration", "chances of classes")):
+        parser.add_argument(
+            f"--{what}", action="store_const", const=what, dest="more", help=f"{words} of the default instead of scores"
+        )
     parser.add_argument("--epsilon", type=_numbers, default=EPSILONS, metavar="E,E,...")
     parser.add_argument("--fits", type=int, default=FITS, help="of each method on each table at each epsilon")
     parser.add_argument("--methods", type=_parts, default=METHODS, metavar="M,M,...", help="without them, all")

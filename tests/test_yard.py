@@ -7,13 +7,17 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from thresher.accounting import zcdp_rho
+from yard.calibration import calibration_of
 from yard.competitors import Bounded, Kendall, ada_ssp, boosted_ada_ssp, dp_gcd, kendall_ssp, margins_of
+from yard.coverage import coverage_of, refit
 from yard.encoded import Encoded, held_back
 from yard.frames import NotHereError
 from yard.kept import Kept
 from yard.measuring import measure
+from yard.methods import fitted
 from yard.scores import score, share, trivial
 from yard.tables import DESCRIPTIONS, SAME_ROWS, TABLES, DescribedTable, is_untouched
 
@@ -237,3 +241,39 @@ def test_the_mean_of_a_target_is_paid_for(monkeypatch):
 
     margins_of(method, encoded, 1.0, 0)
     assert price(spy.asked, [2 / encoded.size]) + paid[0] == pytest.approx(zcdp_rho(1.0, encoded.size**-2.0))
+
+
+# -- intervals and chances ---------------------------------------------------------------------------------------------
+
+
+def test_the_refit_is_that_of_scikit_learn():
+    support = np.array([2, 3, 8])
+    for name, model in (("diabetes", LinearRegression()), ("breast_cancer", LogisticRegression(C=1e6, max_iter=5000))):
+        encoded = encoded_or_skip(name)
+        rows = ~encoded.test
+        exact = np.ravel(model.fit(encoded.X[rows][:, support], encoded.y[rows]).coef_)
+        values, errors = refit(encoded, support)
+        assert values == pytest.approx(exact, rel=0.02)
+        assert (errors > 0).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_is_compared_in_the_units_of_its_table():
+    encoded = encoded_or_skip("diabetes")
+    model = fitted("diabetes", "ight", float("inf"), 0)
+    values, _ = refit(encoded, model.support_)
+    own_units = values / TABLES["diabetes"].schema.encoding().spread[model.support_]
+    apart = [1, 2, 3, 9]  # the others say nearly the same as each other
+    assert model.coef_[apart] == pytest.approx(own_units[apart], rel=0.05)
+    counted = coverage_of("diabetes", "pursuit", 10.0, 0)
+    assert 0 <= counted["held"] <= counted["of"] <= 10
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_chances_of_a_good_model_come_true_and_are_worth_something():
+    encoded_or_skip("breast_cancer")
+    found = calibration_of("breast_cancer", "pursuit", 100.0, 0)
+    assert 0.8 < found["rate"] < 1.25
+    assert 0.5 < found["gain"] < 1
+    with pytest.raises(ValueError, match="no chances"):
+        calibration_of("diabetes", "pursuit", 100.0, 0)

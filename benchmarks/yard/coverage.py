@@ -13,7 +13,7 @@ from yard.encoded import Encoded
 from yard.methods import encoded_table, fitted
 from yard.tables import TABLES, DescribedTable
 
-__all__ = ["LEVEL", "coverage_of"]
+__all__ = ["LEVEL", "coverage_of", "refit"]
 
 LEVEL = 0.9
 STEPS = 50  # of Newton's method, for classes
@@ -29,7 +29,7 @@ def coverage_of(name: str, method: str, epsilon: float, seed: int) -> dict[str, 
     support = model.support_
     if len(support) == 0:
         return {"held": 0, "of": 0, "width": None}
-    values, errors = _refit(encoded, support)
+    values, errors = refit(encoded, support)
     spread = _spread(name, encoded)[support]
     values, errors = values / spread, errors / spread
     held = (intervals[:, 0] <= values) & (values <= intervals[:, 1])
@@ -47,7 +47,7 @@ def _spread(name: str, encoded: Encoded) -> Any:
     return whole.encoding().spread
 
 
-def _refit(encoded: Encoded, support: Any) -> tuple[Any, Any]:
+def refit(encoded: Encoded, support: Any) -> tuple[Any, Any]:
     """Coefficients and robust standard errors on these columns and a constant, people counted alike."""
     rows = np.flatnonzero(~encoded.test)
     X = encoded.X[rows][:, support]
@@ -75,7 +75,7 @@ def _refit(encoded: Encoded, support: Any) -> tuple[Any, Any]:
 def _logistic(X: Any, positive: Any, weights: Any) -> Any:
     """By Newton's method, with a ridge that only matters where classes come apart."""
     theta = np.zeros(X.shape[1])
-    ridge = 1e-6 * weights.sum() * np.eye(X.shape[1])
+    ridge = 1e-9 * weights.sum() * np.eye(X.shape[1])
     for _ in range(STEPS):
         chances = expit(X @ theta)
         gradient = X.T @ (weights * (positive - chances)) - ridge @ theta

@@ -59,7 +59,8 @@ def digest(table: str, method: str) -> str:
     elif method in COMPETITORS:
         parts.append(_content([HERE / "competitors.py"]))
     else:
-        parts.append(_content([HERE / "methods.py", HERE / "coverage.py"]) + _library())
+        what = method.split(" of ")[0] + ".py"  # a score needs neither
+        parts.append(_content(path for path in (HERE / "methods.py", HERE / what) if path.exists()) + _library())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 

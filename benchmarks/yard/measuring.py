@@ -12,6 +12,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
+from yard.calibration import calibration_of
 from yard.coverage import coverage_of
 from yard.frames import NotHereError
 from yard.kept import FOLDER, Kept
@@ -19,7 +20,9 @@ from yard.methods import encoded_table, one_score
 from yard.references import best_scores
 from yard.scores import trivial
 
-__all__ = ["Measured", "measure", "measure_coverage"]
+__all__ = ["MORE", "Measured", "measure", "measure_more"]
+
+MORE: dict[str, Callable[..., Any]] = {"coverage": coverage_of, "calibration": calibration_of}
 
 PROCESSES = 2
 REFUSED = "refused"
@@ -69,13 +72,13 @@ def measure(
     return found
 
 
-def measure_coverage(
-    tables: Sequence[str], method: str, epsilons: Sequence[float], fits: int, folder: Path = FOLDER
+def measure_more(
+    what: str, tables: Sequence[str], method: str, epsilons: Sequence[float], fits: int, folder: Path = FOLDER
 ) -> Measured:
-    """The same for intervals: each fit has how many of its intervals held the refit, of how many, and their width."""
+    """Of each fit, what else there is to know of it: a key of ``MORE``."""
     found = Measured()
-    jobs = [delayed(_covered)(folder, table, method, epsilons, fits) for table in tables]
-    for table, cells in _in_parallel(jobs, "coverage"):
+    jobs = [delayed(_more)(folder, what, table, method, epsilons, fits) for table in tables]
+    for table, cells in _in_parallel(jobs, what):
         if isinstance(cells, str):
             found.skipped[table] = cells
             print(f"skipped: {table}: {cells}", file=sys.stderr)
@@ -106,14 +109,14 @@ def _cells(
     return table, method, found
 
 
-def _covered(
-    folder: Path, table: str, method: str, epsilons: Sequence[float], fits: int
+def _more(
+    folder: Path, what: str, table: str, method: str, epsilons: Sequence[float], fits: int
 ) -> tuple[str, dict[float, list[Any]] | str]:
     found = {}
     for epsilon in epsilons:
-        kept = Kept(folder, table, f"coverage of {method}", epsilon)
+        kept = Kept(folder, table, f"{what} of {method}", epsilon)
         try:
-            found[epsilon] = _fits(kept, fits, partial(coverage_of, table, method, epsilon))
+            found[epsilon] = _fits(kept, fits, partial(MORE[what], table, method, epsilon))
         except NotHereError as why:
             return table, str(why)
     return table, found

@@ -15,9 +15,9 @@ from yard.competitors import COMPETITORS, margins_of
 from yard.encoded import Encoded
 from yard.references import SPARSITY
 from yard.scores import score
-from yard.tables import TABLES, DescribedTable, Table
+from yard.tables import TABLES, DescribedTable
 
-__all__ = ["DEFAULT", "METHODS", "OURS", "encoded_table", "fitted", "one_score"]
+__all__ = ["DEFAULT", "METHODS", "OURS", "encoded_table", "fitted", "one_score", "rows_of"]
 
 DEFAULT = "auto"
 NOT_PRIVATE = {"ight", "storm", "sgd", "lssgd"}
@@ -53,7 +53,7 @@ def one_score(name: str, method: str, epsilon: float, seed: int) -> float:
     if method in COMPETITORS:
         return score(encoded, margins_of(COMPETITORS[method], encoded, epsilon, seed))
     model = fitted(name, method, epsilon, seed)
-    _, held = _rows(TABLES[name])
+    _, held = rows_of(name)
     return score(encoded, _answer(model, encoded)(held))
 
 
@@ -62,7 +62,7 @@ def fitted(name: str, method: str, epsilon: float, seed: int) -> Any:
     table, encoded = TABLES[name], encoded_table(name)
     kind, options = _door(encoded, method)
     options |= {"epsilon": epsilon, "random_state": seed}
-    rows, _ = _rows(table)
+    rows, _ = rows_of(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of random_state, which makes a cell the same every time
         if isinstance(table, DescribedTable):
@@ -81,11 +81,11 @@ def _door(encoded: Encoded, method: str) -> tuple[Any, dict[str, Any]]:
     return (SparseRegressor if is_number else SparseClassifier), {"algorithm": method, "sparsity": sparsity}
 
 
-def _rows(table: Table) -> tuple[Any, Any]:
+def rows_of(name: str) -> tuple[Any, Any]:
     """Rows to fit and rows for scoring, as the front door takes them."""
-    if isinstance(table, DescribedTable):
-        return _frames(table.name)
-    encoded = encoded_table(table.name)
+    if isinstance(TABLES[name], DescribedTable):
+        return _frames(name)
+    encoded = encoded_table(name)
     return encoded.X[np.flatnonzero(~encoded.test)], encoded.X[np.flatnonzero(encoded.test)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from yard.references import SPARSITY
 from yard.scores import NAMES, share
 from yard.tables import HOPELESS, TABLES, is_untouched
 
-__all__ = ["coverage_page", "picture", "yard_page"]
+__all__ = ["calibration_page", "coverage_page", "picture", "yard_page"]
 
 FAILED = 0.05  # of what is possible: below it, a model is not worth publishing
 AHEAD = 0.05  # by so much another method must be better, to be told
@@ -195,35 +195,53 @@ def picture(found: Measured, epsilon: float, methods: Sequence[str]) -> Any:
     return draw(Chart(title, "tables, the worst first (%)", "part of the possible that is reached", series, top=1.1))
 
 
-# -- intervals ---------------------------------------------------------------------------------------------------------
+# -- intervals and chances ---------------------------------------------------------------------------------------------
+
+
+Fits = Sequence[Mapping[str, Any]]
 
 
 def coverage_page(found: Measured, epsilons: Sequence[float]) -> str:
     """A table: by epsilon, the part of intervals that held the refit, and how wide they are."""
-    lines = [
+    words = (
         f"{LEVEL:.0%} intervals of `{DEFAULT}`: the part that held the refit without privacy on the chosen columns of "
-        "the same rows / median width over that of the refit's own intervals.",
-        "",
-        _row("table", *(f"epsilon {epsilon:g}" for epsilon in epsilons)),
-        "|---" * (1 + len(epsilons)) + "|",
-    ]
-    tables = [table for table in TABLES if any(key[0] == table for key in found.scores)]
+        "the same rows / median width over that of the refit's own intervals."
+    )
+    return _page_of_fits(found, epsilons, words, _held)
+
+
+def calibration_page(found: Measured, epsilons: Sequence[float]) -> str:
+    """A table: by epsilon, how chances compare with rates, and what they are worth."""
+    words = (
+        f"Chances of `{DEFAULT}` on rows that were not fitted: the mean chance of the rarest class over its rate, the "
+        "median of the fits / by what part the log-loss is below that of the rates, the worst of the fits."
+    )
+    return _page_of_fits(found, epsilons, words, _came_true)
+
+
+def _page_of_fits(found: Measured, epsilons: Sequence[float], words: str, cell: Callable[[Fits], str]) -> str:
+    lines = [words, "", _row("table", *(f"epsilon {epsilon:g}" for epsilon in epsilons))]
+    lines += ["|---" * (1 + len(epsilons)) + "|"]
+    tables = [table for table in TABLES if any(key[0] == table and found.scores[key] for key in found.scores)]
     for table in tables:
         name = f"{table} *" if is_untouched(table) else table
-        lines.append(_row(name, *(_held(found.scores.get((table, DEFAULT, e), [])) for e in epsilons)))
+        lines.append(_row(name, *(cell(found.scores[table, DEFAULT, epsilon]) for epsilon in epsilons)))
     for which, title in ((False, "all that constants may be chosen on"), (True, "all untouched")):
-        cells = []
-        for epsilon in epsilons:
-            those = [table for table in tables if is_untouched(table) is which]
-            fits = [fit for table in those for fit in found.scores.get((table, DEFAULT, epsilon), [])]
-            cells.append(_held(fits))
-        lines.append(_row(f"**{title}**", *cells))
+        those = [table for table in tables if is_untouched(table) is which and table not in HOPELESS]
+        together = ([fit for t in those for fit in found.scores[t, DEFAULT, epsilon]] for epsilon in epsilons)
+        lines.append(_row(f"**{title}**", *map(cell, together)))
     return "\n".join(lines) + "\n"
 
 
-def _held(fits: Sequence[Mapping[str, Any]]) -> str:
+def _held(fits: Fits) -> str:
     of = sum(fit["of"] for fit in fits)
     if not of:
         return "-"
     width = statistics.median(fit["width"] for fit in fits if fit["width"] is not None)
     return f"{sum(fit['held'] for fit in fits) / of:.2f} / {width:.1f}"
+
+
+def _came_true(fits: Fits) -> str:
+    if not fits:
+        return "-"
+    return f"{statistics.median(fit['rate'] for fit in fits):.2f} / {min(fit['gain'] for fit in fits):.2f}"
