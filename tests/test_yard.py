@@ -15,11 +15,12 @@ from yard.competitors import Bounded, Kendall, ada_ssp, boosted_ada_ssp, dp_gcd,
 from yard.coverage import coverage_of, refit
 from yard.encoded import Encoded, held_back
 from yard.frames import NotHereError
-from yard.kept import Kept
+from yard.kept import Kept, digest
+from yard.loading import DESCRIPTIONS, DescribedTable
 from yard.measuring import measure
 from yard.methods import fitted
 from yard.scores import score, share, trivial
-from yard.tables import DESCRIPTIONS, SAME_ROWS, TABLES, DescribedTable, is_untouched
+from yard.tables import SAME_ROWS, TABLES, is_untouched
 
 DESCRIBED = [table for table in TABLES.values() if isinstance(table, DescribedTable)]
 PEOPLE = ("rwm5yr", "star", "scorecard", "covid_testing", "verbagg", "help")
@@ -125,6 +126,20 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
     kept.add("0", -7.0)  # nobody measures that again
     after = measure(["breast_cancer"], ["AdaSSP"], [1.0], fits=3, folder=tmp_path)
     assert after.scores["breast_cancer", "AdaSSP", 1.0][:2] == [-7.0, kept.found["1"]]
+
+
+def test_what_a_result_depends_on_is_in_its_files_name(tmp_path, monkeypatch):
+    methods = ("auto", "two-stage", "dense dp-srm", "AdaSSP", "references", "coverage of auto")
+    tables = ("diabetes", "diamonds", "diamonds_squares", "a9a")
+    found = {(table, method): digest(table, method) for table in tables for method in methods}
+    assert len(set(found.values())) == len(found)
+    changed = tmp_path / "diamonds.toml"
+    changed.write_text((DESCRIPTIONS / "diamonds.toml").read_text() + "# and more\n")
+    monkeypatch.setattr(DescribedTable, "description", changed)
+    digest.cache_clear()
+    other = {table for table in tables if digest(table, "AdaSSP") != found[table, "AdaSSP"]}
+    digest.cache_clear()
+    assert other == {"diabetes", "diamonds", "diamonds_squares"}  # a9a comes as numbers
 
 
 # -- methods of the literature -----------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from yard.encoded import Encoded
+from yard.loading import DescribedTable
 from yard.methods import encoded_table, fitted
-from yard.tables import TABLES, DescribedTable
+from yard.tables import TABLES
 
 __all__ = ["LEVEL", "coverage_of", "refit"]
 

