@@ -24,7 +24,7 @@ from yard.tables import TABLES
 
 EPSILONS = (1.0, 3.0, 10.0)
 FITS = 10
-DRAWN = (DEFAULT, "dp-ight", "two-stage", "dense dp-srm", "AdaSSP", "BoostedAdaSSP", "DPKendall + SSP", "DP-GCD")
+DRAWN = (DEFAULT, "dp-ight", "dense dp-srm", "AdaSSP", "two-stage", "BoostedAdaSSP", "DPKendall + SSP", "DP-GCD")
 PAGES = {"coverage": coverage_page, "calibration": calibration_page}
 DOCS = Path(__file__).parent.parent / "docs"
 
