@@ -25,7 +25,7 @@ __all__ = ["MORE", "Measured", "measure", "measure_more"]
 MORE: dict[str, Callable[..., Any]] = {"coverage": coverage_of, "calibration": calibration_of}
 
 PROCESSES = 2
-REFUSED = "refused"
+REFUSED, SECONDS = "refused", "seconds"
 
 
 @dataclass
@@ -40,11 +40,14 @@ class Measured:
         By (table, method, epsilon): the scores of all fits, none where the method does not take the table.
     skipped : dict
         By table: why it could not be loaded.
+    seconds : dict
+        By (table, method, epsilon): the processor's seconds of the quickest fit, the one least disturbed.
     """
 
     references: dict[str, dict[str, float]] = field(default_factory=dict)
     scores: dict[tuple[str, str, float], list[Any]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    seconds: dict[tuple[str, str, float], float] = field(default_factory=dict)
 
     def least_and_best(self, table: str) -> tuple[float, float]:
         """The trivial score and the best non-private one."""
@@ -67,8 +70,10 @@ def measure(
     here = [table for table in tables if table in found.references]
     jobs = [delayed(_cells)(folder, table, method, epsilons, fits) for table in here for method in methods]
     for table, method, cells in _in_parallel(jobs, "methods"):
-        for epsilon, scores in cells.items():
+        for epsilon, (scores, seconds) in cells.items():
             found.scores[table, method, epsilon] = scores
+            if seconds:
+                found.seconds[table, method, epsilon] = min(seconds)
     return found
 
 
@@ -102,10 +107,12 @@ def _references(folder: Path, table: str) -> tuple[str, dict[str, float] | str]:
 
 def _cells(
     folder: Path, table: str, method: str, epsilons: Sequence[float], fits: int
-) -> tuple[str, str, dict[float, list[Any]]]:
+) -> tuple[str, str, dict[float, tuple[list[float], list[float]]]]:
     found = {}
     for epsilon in epsilons:
-        found[epsilon] = _fits(Kept(folder, table, method, epsilon), fits, partial(one_score, table, method, epsilon))
+        kept = Kept(folder, table, method, epsilon)
+        scores = _fits(kept, fits, partial(one_score, table, method, epsilon))
+        found[epsilon] = scores, [value for key, value in kept.found.items() if key.endswith(SECONDS)]
     return table, method, found
 
 
@@ -129,7 +136,10 @@ def _fits(kept: Kept, fits: int, one: Callable[[int], Any]) -> list[Any]:
             return []
         if str(seed) not in kept.found:
             try:
-                kept.add(seed, one(seed))
+                start = time.process_time()  # of one thread: whatever else the machine does
+                result = one(seed)
+                kept.found[f"{seed} {SECONDS}"] = time.process_time() - start
+                kept.add(seed, result)
             except ValueError as why:
                 kept.add(REFUSED, str(why))
     return [kept.found[str(seed)] for seed in range(fits)] if REFUSED not in kept.found else []

@@ -45,14 +45,14 @@ def yard_page(found: Measured, methods: Sequence[str], epsilons: Sequence[float]
     parts = [INTRODUCTION.format(fits=fits, first=min(epsilons), **facts)]
     for tables, title in ((known, "Tables that constants may be chosen on"), (untouched, "Tables kept untouched")):
         parts += [_overview(found, reached, methods, epsilons, tables, title)] if tables else []
-    parts += [_ahead(reached, methods, epsilons, counted)]
+    parts += [_ahead(reached, methods, epsilons, counted), _times(found, min(epsilons))]
     parts += ["## Table by table\n", TABLE_BY_TABLE]
     for kind in NAMES:
         rows = [table for table in found.references if TABLES[table].kind == kind]
         parts += [_rows(found, reached, rows, kind, methods, epsilons)] if rows else []
     parts += [f"`{name}`: {why}." for name, why in HOPELESS.items() if name in found.references]
     parts += [f"Skipped: `{name}`: {why}." for name, why in found.skipped.items()]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
 INTRODUCTION = """
@@ -141,6 +141,23 @@ def _ahead(reached: Reached, methods: Sequence[str], epsilons: Sequence[float], 
             listed = f": {', '.join(found)}" if found else ""
             lines.append(f"* epsilon {epsilon:g}, of {whose}: {len(found)} of {len(tables)} tables{listed}.")
     return "\n".join(lines)
+
+
+def _times(found: Measured, epsilon: float) -> str:
+    """Beside who searches for a penalty without privacy."""
+    ratios = {
+        table: seconds / found.references[table]["seconds"]
+        for (table, method, at), seconds in found.seconds.items()
+        if method == DEFAULT and at == epsilon
+    }
+    if not ratios:
+        return ""
+    slowest = max(ratios, key=lambda table: ratios[table])
+    return (
+        f"## How long a fit takes\n\nAt epsilon {epsilon:g}, from the table to a scored model, over the l1 model with "
+        "its cross-validation on the encoded rows, in seconds of one processor, the quickest fit: a median of "
+        f"{statistics.median(ratios.values()):.2f}, at most {ratios[slowest]:.1f} ({slowest})."
+    )
 
 
 def _best(reached: Reached, table: str, methods: Iterable[str], epsilon: float) -> tuple[str, float]:

@@ -6,6 +6,7 @@ of the rest one after the other, by their correlation with what is left (orthogo
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,12 @@ FOLDS = 3
 
 
 def best_scores(encoded: Encoded) -> dict[str, float]:
-    """The scores of the models; without a penalty only where there are twice as many rows as columns."""
+    """The scores of the models; without a penalty only where there are twice as many rows as columns. Also the
+    processor's seconds of the first with its search."""
     n, d = int((~encoded.test).sum()), encoded.X.shape[1]
     penalised = _lasso if encoded.kind == "numbers" else _l1_logistic
-    found = {"l1": score(encoded, penalised(encoded))}
+    start = time.process_time()
+    found = {"l1": score(encoded, penalised(encoded)), "seconds": time.process_time() - start}
     if n >= 2 * d:
         plain = _least_squares if encoded.kind == "numbers" else _logistic
         found["no penalty"] = score(encoded, plain(encoded))
