@@ -82,6 +82,11 @@ class Bounded:
         """The sum over people of the mean of x x'. One person moves it by at most sqrt(2) R^2 (Frobenius)."""
         return self._once("gram", self._gram)
 
+    @property
+    def least_eigenvalue(self) -> float:
+        """Of the Gram matrix. One person moves it by at most R^2."""
+        return float(self._once("least eigenvalue", lambda: np.linalg.eigvalsh(self.gram)[0]))
+
     def _once(self, what: str, make: Callable[[], Any]) -> Any:
         if what not in self.kept:
             self.kept[what] = make()
@@ -200,7 +205,7 @@ def _noisy_gram(data: Bounded, rho: float, rng: Any) -> Callable[[Any], Any]:
     """How to divide by the Gram matrix with noise and an adaptive ridge; half of rho for its least eigenvalue."""
     gram, d = data.gram, data.X.shape[1]
     squared = data.radius**2  # a person adds a mean of x x' and takes another away: so far the least eigenvalue moves
-    least = max(float(np.linalg.eigvalsh(gram)[0]), 0.0)
+    least = max(data.least_eigenvalue, 0.0)
     sd_least = squared / math.sqrt(rho)  # (squared / sd)^2 / 2 = rho / 2
     surely = math.log(6 * data.n**2)  # delta = 1/n^2
     lowered = max(least + rng.normal(scale=sd_least) - sd_least * math.sqrt(surely), 0.0)
