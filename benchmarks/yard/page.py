@@ -247,6 +247,8 @@ def _page_of_fits(found: Measured, epsilons: Sequence[float], words: str, cell: 
         those = [table for table in tables if is_untouched(table) is which and table not in HOPELESS]
         together = ([fit for t in those for fit in found.scores[t, DEFAULT, epsilon]] for epsilon in epsilons)
         lines.append(_row(f"**{title}**", *map(cell, together)))
+    without = sorted({table for table, _, _ in found.scores} - set(tables))
+    lines += ["", f"Not there: {', '.join(without)}."] if without else []
     return "\n".join(lines) + "\n"
 
 
