@@ -17,6 +17,7 @@ NEEDED = {  # packages of extras
     "federated_sparse": ["mpyc"],
     "masking": ["cryptography"],
     "neural": ["torch", "opacus"],
+    "real_tables": ["pandas"],
 }
 PINNED = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines()}
 PACKAGES = {*sys.stdlib_module_names, *packages_distributions(), *PINNED}
