@@ -330,7 +330,7 @@ class GumbelNearMaximum(_Gumbel):
 
     @property
     def range_of_loss(self) -> float:
-        return choice_epsilon(self.scale_per_sensitivity) / 2
+        return 1 / self.scale_per_sensitivity  # where one score cannot go up while another goes down
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from thresher.vaults.kernels.rows import sum_of_outputs
 from thresher.vaults.randomness import NoiseSource
 from thresher.vaults.vault import Vault, no_watch
 
-__all__ = ["Rows", "Shares", "clip_residuals", "margins_of"]
+__all__ = ["Restricted", "Rows", "Shares", "clip_residuals", "margins_of"]
 
 
 class Shares:
