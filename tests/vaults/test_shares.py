@@ -64,14 +64,16 @@ class Glass(CentralVault):
         return super()._release_noisy(value, release, clip, sensitivity, error)
 
     def _release_choice(self, scores, picks, release, clip, sensitivity, error):
-        # of a near maximum no two scores may be moved further apart, and none further than that
-        moved = (lambda v: np.ptp(np.append(v, 0.0))) if isinstance(release, GumbelNearMaximum) else _largest
+        moved = MOVED.get(type(release), lambda moves: np.max(np.abs(moves)))
         self.shown, self.stated, self.error = moved, (np.array(scores), sensitivity), error
         return super()._release_choice(scores, picks, release, clip, sensitivity, error)
 
 
-def _largest(values):
-    return np.max(np.abs(values))
+MOVED = {
+    GumbelNearMaximum: lambda moves: np.ptp(np.append(moves, 0.0)),  # no two scores further apart, and none further
+    GumbelStep: lambda moves: np.ptp(moves) / 2,  # as if half of the clip had been taken off every loss
+}
+"""By what the sensitivity is compared with where it is not the largest move of a score."""
 
 
 def sampled(kind):
@@ -224,11 +226,17 @@ def below_all(rows=20):
     return with_person(table, [(np.zeros(D), 0.0)] * rows), table
 
 
+def explained(rows=20):
+    """A person whose rows a theta of a tenth explains and no other, or none: a loss alike everywhere says nothing."""
+    table = np.zeros((OTHERS, D)), np.zeros(OTHERS), np.arange(OTHERS)
+    return with_person(table, [(np.eye(D)[0], 0.1)] * rows), table
+
+
 @pytest.mark.parametrize("question", [name for name in QUESTIONS if name != "votes"])
 @pytest.mark.parametrize("form", FORMS)
 def test_without_shares_the_test_above_would_fail(question, form):
     facts = {"form": form, "clip": 0.1, "theta": np.full(D, 0.1)}
-    pair = below_all() if "near maximum" in question else worst_pair()
+    pair = below_all() if "near maximum" in question else explained() if question == "step length" else worst_pair()
     moved, stated = movement(question, *pair, weighted=False, **facts)
     assert moved > 1.5 * stated
     moved, stated = movement(question, *pair, **facts)
