@@ -74,7 +74,7 @@ def test_strict_mypy_knows_the_public_names_and_takes_no_wrong_argument(tmp_path
 
 def test_the_names_that_type_checkers_know_are_those_of_the_registries():
     assert set(get_args(SparseName)) == {"auto", *REGISTRY}
-    assert set(get_args(DenseName)) == set(DENSE)
+    assert set(get_args(DenseName)) == {"auto", *DENSE}
     assert set(get_args(AdjacencyName)) == set(Adjacency)
 
 

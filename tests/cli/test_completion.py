@@ -32,7 +32,7 @@ def completed(words):
         ("thresher le", ["ledger"]),
         ("thresher --ver", ["--verbose", "--version"]),
         ("thresher fit --feature", ["--feature-bound"]),
-        ("thresher fit --algorithm ", ["auto", *REGISTRY, *DENSE]),
+        ("thresher fit --algorithm ", list(dict.fromkeys(("auto", *REGISTRY, *DENSE)))),
         ("thresher fit --algorithm dpsl", ["dpsl-kt"]),
         ("thresher fit --task c", ["classification"]),
         ("thresher fit --adjacency ", ["replace-one", "add-remove"]),

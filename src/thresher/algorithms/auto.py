@@ -16,7 +16,6 @@ from thresher.algorithms.pursuit import Pursuit, has_standard_errors
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.vaults import CentralVault
-from thresher.vaults.losses import MULTINOMIAL
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Auto", "DenseAuto"]
@@ -65,7 +64,7 @@ class DenseAuto:
 
 def choose(problem: LinearProblem, budget: Budget) -> tuple[Newton | Pursuit | DPIGHT, str]:
     """The algorithm for a problem, and the reason in words."""
-    known = has_standard_errors(problem) or problem.loss == MULTINOMIAL
+    known = has_standard_errors(problem) or problem.outputs > 1
     if known and fits_at_once(problem, budget):
         return Newton(), f"auto chose newton: with n={problem.n} a Gram matrix of {problem.d} columns is affordable"
     if problem.outputs > 1:
@@ -82,7 +81,7 @@ def choose(problem: LinearProblem, budget: Budget) -> tuple[Newton | Pursuit | D
 
 def choose_dense(problem: LinearProblem, budget: Budget) -> tuple[Newton | DPSRM, str]:
     """The same for dense models."""
-    known = has_standard_errors(problem) or problem.loss == MULTINOMIAL
+    known = has_standard_errors(problem) or problem.outputs > 1
     if problem.penalty.strength:
         return DPSRM(), "auto chose dp-srm: newton has a ridge of its own and takes no penalty"
     # every column is kept, so that sparsity is no reason to look at more than the budget pays for

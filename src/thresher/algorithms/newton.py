@@ -25,7 +25,6 @@ from thresher.privacy.releases import (
     Release,
 )
 from thresher.vaults import CentralVault
-from thresher.vaults.losses import is_own
 from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Newton", "fits_at_once"]
@@ -87,7 +86,7 @@ class Newton:
     many_outputs: ClassVar[bool] = True
 
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
-        if problem.loss.classifies and not is_own(problem.loss):
+        if problem.loss.classifies and problem.outputs == 1 and problem.loss.likelihood is None:
             raise ValueError(
                 f"algorithm='newton' knows no curvature of the loss {problem.loss.name!r}; use algorithm='dp-ight'"
             )

@@ -93,7 +93,7 @@ class ClippedEarly(CentralVault):
 
     def _restricted(self, engine: Any, support: Indices, basis: Floats | None = None) -> Restricted:
         columns = super()._restricted(engine, support, basis)
-        return columns._replace(norms=super()._restricted(engine, support).norms)
+        return Restricted(columns.engine, columns.units, super()._restricted(engine, support).norms)
 
 
 class TwoSided(CentralVault):

@@ -324,7 +324,8 @@ def _until(answer: Answer, smallest: float, h: float, most: int) -> int:
 
 def _last_choice(eta: float, x: Floats) -> Floats:
     """T (1 - g)+: (e^(eta/2) - e^(x/2))^2 / (e^eta - 1) for |x| <= eta, (1 - g)+ beyond."""
-    inside = np.square(-np.expm1((np.clip(x, -eta, eta) - eta) / 2)) / -math.expm1(-eta)
+    within = np.clip(x, -eta, eta)
+    inside = np.square(-np.expm1((within - eta) / 2)) / -math.expm1(-eta)
     return np.maximum(inside * (np.abs(x) <= eta), -np.expm1(np.minimum(x, 0.0)))
 
 

@@ -28,6 +28,7 @@ SUM_ERROR = 300.0
 """A sum of up to CAPACITY terms t_i is off by at most SUM_ERROR u sum_i |t_i|, u = 2^-53, as
 ``thresher.vaults.kernels.rows`` adds them up."""
 CERTIFIED = 0.05  # relative: by which the tolerance of a minimiser may add to its sensitivity
+TO_THE_MIDDLE = 0.5  # of a range, from either end
 CAPACITY = 2**33  # rows: more than a table in memory has
 
 
@@ -52,7 +53,7 @@ def mean_loss_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:
 
     Between losses that are compared with each other the half makes no difference: all of them move by it alike.
     """
-    return gradient_sensitivity(clip / 2, n, adjacency)
+    return gradient_sensitivity(TO_THE_MIDDLE * clip, n, adjacency)
 
 
 def gram_sensitivity(clip: float, n: int, adjacency: Adjacency) -> float:

@@ -167,11 +167,12 @@ class BatchMomentum(Question):
 
 
 class Selection(Question):
-    """The columns with the largest entries of a mean gradient."""
+    """The columns with the largest entries of a mean gradient; of several outputs, with the longest."""
 
     name = "selection"
     words = "which columns go along most with what is not explained yet"
     of_rows_only = False
+    of_several_outputs = True
 
     def sensitivity(self, clip: float, n: int, adjacency: Adjacency, search: CertifiedSearch | None = None) -> float:
         return gradient_sensitivity(clip, n, adjacency)

@@ -34,7 +34,10 @@ class Choices(Rows):
         self, theta: Floats, release: Release, clip: float, offset: Floats | None = None,
         excluded: Indices | None = None,
     ) -> Indices:  # fmt: skip
-        """The columns, intercept apart, with the largest |offset_j - g_j/K_j|, residuals clipped to [-clip, clip]."""
+        """The columns, intercept apart, with the largest |offset_j - g_j/K_j|, residuals clipped to [-clip, clip].
+
+        Of several outputs, ||g_j||_2 over them for |g_j|, a row's residuals clipped together.
+        """
         clip, d = float(clip), self.problem.d
         excluded = np.unique(np.empty(0, dtype=np.intp) if excluded is None else excluded)
         self._check_support(excluded)
@@ -43,7 +46,10 @@ class Choices(Rows):
         if picks > d - len(excluded):
             raise ValueError(f"picks={picks} of only {d - len(excluded)} columns; ask for fewer")
         engine = self._charge("selection", release, clip, theta)
-        scores = -self._mean_gradient(engine, self._margins(engine, theta), clip)[:d] / self.problem.entry_bounds[:d]
+        gradient = self._mean_gradient(engine, self._margins(engine, theta), clip)[:d]
+        if gradient.ndim > 1:
+            gradient = np.sqrt(sum_of_outputs(np.square(gradient)))
+        scores = -gradient / self.problem.entry_bounds[:d]
         if offset is not None:
             scores += offset
         scores = np.abs(scores)
