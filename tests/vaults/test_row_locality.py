@@ -8,11 +8,14 @@ and the bits of everything that choices, quantiles, clips, scores and votes look
 import itertools
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 
-from thresher import SparseClassifier
+from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import DPIGHT, DPSGD
+from thresher.data.dask import _check_partition
+from thresher.models.estimator import checked_rows
 from thresher.models.scaler import PrivateScaler
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
@@ -228,6 +231,24 @@ def test_a_row_out_of_order_does_not_reorder_the_duplicates_of_others(passed):
     clipped = [clip_rows(passed(in_order_but_for_one(X, tidy)), BOUNDS["rows"]) for tidy in (True, False)]
     here, there = (rows.toarray()[1:45] for rows in clipped)
     np.testing.assert_array_equal(here, there)
+
+
+def in_memory(frame):
+    return checked_rows(SparseRegressor(2, feature_bound=0.1, target_bound=1.0), frame)
+
+
+def on_a_worker(frame):
+    return _check_partition(frame, 2, [np.float64, np.float32]).value
+
+
+@pytest.mark.parametrize("checked", [in_memory, on_a_worker])
+def test_a_cell_that_makes_a_column_of_a_frame_double_changes_no_other_row(checked):
+    """A column of a frame has a kind of its own, which follows from its cells wherever pandas puts rows together."""
+    rows = pandas.DataFrame(np.full((5, 2), 0.3, dtype=np.float32))
+    comes = pandas.DataFrame({0: [0.1], 1: [0.2]})  # no numbers of single precision
+    longer = pandas.concat([rows, comes], ignore_index=True)
+    here, there = (clip_rows(checked(frame), Bounds(feature=0.1, row=0.1)) for frame in (rows, longer))
+    np.testing.assert_array_equal(here, there[:5])
 
 
 @pytest.mark.parametrize("hardened", [True, False])

@@ -199,7 +199,9 @@ class PrivateEstimator(BaseEstimator):
         try:
             if isinstance(X, Collection):
                 return self._checked_on_workers(X, *y)
-            return validate_data(self, X, *y, dtype=self._dtypes, **requirements)
+            # a frame's columns have kinds of their own, which one cell may decide: they must not decide about others
+            kinds = np.float64 if hasattr(X, "columns") else self._dtypes
+            return validate_data(self, X, *y, dtype=kinds, **requirements)
         except ValueError as error:
             message = without_values(str(error))
             raise ValueError(message if counts else without_counts(message)) from None
