@@ -299,6 +299,15 @@ def test_equal_rows_have_equal_bits_wherever_they_lie(loops):
                     assert len(np.unique(found)) == 1
 
 
+def test_a_row_of_infinite_residuals_becomes_nobody_elses_nan():
+    """A loss of one's own with several outputs may overflow; clipped together they were infinity times nothing."""
+    residuals = np.array([[3.0, 4.0], [np.inf, 1.0], [-np.inf, np.inf], [1e200, 1e200], [0.3, 0.4]])
+    clipped = clip_residuals(residuals, np.ones(5))
+    assert np.all(np.isfinite(clipped))
+    np.testing.assert_allclose(clipped[[0, 4]], [[0.6, 0.8], [0.3, 0.4]])
+    assert np.all(np.linalg.norm(clipped, axis=1) <= 1 + 1e-15)
+
+
 ON_A_LEVEL = (0.8772690696433787, 0.9398359119710803)  # its norm is exactly a level of pursuit: sqrt(2)/1.1
 
 
