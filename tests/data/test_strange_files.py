@@ -175,7 +175,7 @@ def test_deep_json_ends_in_one_line(name, command, folder, tmp_path):
         run(*words.get(command, [command, tmp_path / name]), *([folder / "t.csv"] * (command == "predict"))), (2,)
     )
     for read in (load_model, Certificate.read):
-        with pytest.raises(ValueError, match="nested too deeply|damaged|digits|not a model|format|certificate"):
+        with pytest.raises(ValueError, match=r"nested too deeply|damaged|digits|not a model|format|certificate"):
             read(tmp_path / name)
 
 
