@@ -135,6 +135,13 @@ def quantities(X, y, loss, bounds, form, hardened=False):
                 f"losses of {name}": vault._clipped_losses(margins, 2.0),
                 f"batch margins of {name}": batch.product(theta),
             }
+    projected = engine.projected(support, rng.normal(size=(len(support), 3)) / units[:, None])
+    found |= {
+        "projected rows": projected.product(np.eye(3)),
+        "projected norms": projected.row_norms(),
+        "projected margins": projected.product(np.array([0.3, -1.7, 0.9])),
+        "sizes of residuals": vault._residual_sizes(engine, rng.normal(size=problem.dimension)),
+    }
     scoring = Scoring.of_numbers("neg_mean_squared_error", [(-1.0, 1.0)]) if loss == "squared" else None
     scoring = scoring or Scoring.of_classes("neg_log_loss", max(2, outputs))
     found["scores"] = scoring.of_rows(margins_of(engine, all_), vault._targets)
