@@ -149,6 +149,16 @@ def test_where_the_number_is_read_from_the_data_one_row_is_still_refused():
         model_of("dp-ight", "squared", n_public=None).fit(*some_rows(3, "squared"), groups=[7, 7, 7])
 
 
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_declared_number_that_no_table_has_is_refused_in_a_sentence(name):
+    for number in (10**400, 2**54, 0, 1.5):
+        with pytest.raises(ValueError, match="must be a whole number of at least 1, and at most 2\\^53"):
+            model_of(name, "squared", n_public=number).plan(number, D)
+    if name == "dp-srm":
+        with pytest.raises(ValueError, match="parts of the rows; declare at least 2"):
+            model_of(name, "squared", n_public=1).plan(1, D)
+
+
 # -- trials ---------------------------------------------------------------------------------------------------------
 
 

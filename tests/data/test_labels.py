@@ -6,6 +6,7 @@ import pytest
 
 from thresher import SparseClassifier
 from thresher.data.labels import places_among
+from thresher.data.reading.table import read_table
 
 FORMS = {
     "numbers": lambda labels: np.array(labels, dtype=float),
@@ -50,6 +51,18 @@ def test_truths_are_texts_or_numbers_as_the_classes_are():
 def test_texts_that_are_one_number_are_two_classes_where_both_are_declared():
     assert places_among(np.array(["01", "1"]), np.array(["1", "01", "1.0"])).tolist() == [1, 0, -1]
     assert places_among(np.array(["01", "1"]), np.array([1.0, 1])).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("classes", [["007", "7", "V7"], ["1", "1.0", "x"], ["nan", "1", "x"], ["a", "-Infinity"]])
+def test_classes_that_the_label_of_one_row_would_make_others_of_are_refused(tmp_path, classes):
+    """A file whose labels are all numbers is read as numbers: 007 is 7 then, and a row of V7 made 007 of it."""
+    (tmp_path / "numbers.csv").write_text("x,y\n0.1,007\n0.2,007\n0.3,7\n")
+    (tmp_path / "texts.csv").write_text("x,y\n0.1,007\n0.2,007\n0.3,V7\n")
+    first = [places_among(np.array(["007", "7", "V7"]), read_table(path, "y").y)[0] for path in tmp_path.iterdir()]
+    assert set(first) == {0, 1}  # so nothing but a refusal is left, which follows from the classes alone
+    X = np.zeros((3, 1))
+    with pytest.raises(ValueError, match=r"classes: .* is the same as another class, or no number"):
+        SparseClassifier(1, feature_bound=1.0, classes=classes).fit(X, [classes[0]] * 3)
 
 
 def test_a_fit_does_not_tell_whether_anybody_has_a_class():

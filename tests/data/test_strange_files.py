@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from typer.main import get_command
 
 import thresher
-from thresher import Ledger, SparseClassifier, SparseRegressor, load_model
+from thresher import Certificate, Ledger, SparseClassifier, SparseRegressor, load_model
 from thresher.cli.app import app
 from thresher.report.words import DisplayableStream, displayable
 
@@ -174,6 +174,9 @@ def test_deep_json_ends_in_one_line(name, command, folder, tmp_path):
     check_clean(
         run(*words.get(command, [command, tmp_path / name]), *([folder / "t.csv"] * (command == "predict"))), (2,)
     )
+    for read in (load_model, Certificate.read):
+        with pytest.raises(ValueError, match=r"nested too deeply|damaged|digits|not a model|format|certificate"):
+            read(tmp_path / name)
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a" + ".a" * 2_000 + " = 1", "a = " + "{a=" * 100_000])

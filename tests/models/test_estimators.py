@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
+import thresher
 from thresher import Budget, PrivacyWarning, SparseClassifier, SparseRegressor, load_model
 from thresher.algorithms import DPIGHT, OutputPerturbation
 from thresher.vaults import CentralVault
@@ -228,7 +229,7 @@ def test_sample_weight_is_rejected_clearly(make, table):
 
 
 def test_a_plain_regression_is_proved(table):
-    certificate = regressor(random_state=None, hardened=True).fit(*table).certificate_
+    certificate = regressor(random_state=None).fit(*table).certificate_
     assert (certificate.grade, certificate.epsilon, certificate.delta) == ("proved", 4.0, 2000**-2.0)
     assert certificate.verify()
 
@@ -249,10 +250,18 @@ def test_what_had_to_be_assumed_makes_the_grade_conditional(model, word, table):
     assert any(word in assumption for assumption in certificate.assumptions)
 
 
+def test_noise_is_exact_unless_somebody_says_otherwise():
+    doors = [getattr(thresher, name) for name in thresher.__all__]
+    with_choice = [door for door in doors if hasattr(door, "hardened") and hasattr(door, "fit")]
+    assert {SparseRegressor, thresher.DenseClassifier, thresher.PrivateScaler} <= set(with_choice)
+    told = {door.__name__: door.hardened for door in with_choice if not isinstance(door.hardened, property)}
+    assert {name for name, exact in told.items() if not exact} <= {"LocalSparseRegressor", "LocalSparseClassifier"}
+
+
 def test_declared_public_facts_make_it_proved_again(table):
     X, y = table
-    counted = regressor(random_state=None, adjacency="add-remove", n_public=1990, hardened=True).fit(X, y).certificate_
-    labelled = classifier(random_state=None, classes=[False, True], hardened=True).fit(X, y > 0).certificate_
+    counted = regressor(random_state=None, adjacency="add-remove", n_public=1990).fit(X, y).certificate_
+    labelled = classifier(random_state=None, classes=[False, True]).fit(X, y > 0).certificate_
     assert counted.grade == labelled.grade == "proved"
     assert counted.n_samples == 1990
 

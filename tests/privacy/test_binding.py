@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import struct
+import tracemalloc
 from dataclasses import replace
 from hashlib import sha256
 
@@ -258,3 +260,31 @@ def test_whatever_stands_in_a_field_the_command_says_no_and_does_not_crash(tmp_p
     outcome = verify(path)
     assert outcome.exit_code == 1
     assert outcome.exception is None or isinstance(outcome.exception, SystemExit)
+
+
+HUGE = 10**4000  # beyond the largest float
+DAMAGES = {
+    "a huge intercept": (("intercept",), HUGE),
+    "an intercept of text": (("intercept",), "x" * 10**6),
+    "a huge coefficient": (("coefficients",), [HUGE]),
+    "a huge epsilon": (("certificate", "epsilon"), HUGE),
+    "a grade that steers the terminal": (("certificate", "grade"), "\x1b[31m"),
+    "no unit": (("certificate", "unit"), None),
+    "huge errors": (("uncertainty", "noise"), [HUGE]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_model_whose_fields_hold_what_none_can_is_refused_when_it_is_loaded(tmp_path, damage):
+    path, value = DAMAGES[damage]
+    fitted("pursuit").save(tmp_path / "m.json")
+    record = json.loads((tmp_path / "m.json").read_text())
+    *outer, last = path
+    functools.reduce(lambda place, name: place[name], outer, record)[last] = value
+    (tmp_path / "m.json").write_text(json.dumps(record))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"m\.json"):
+        load_model(tmp_path / "m.json")
+    verify(tmp_path / "m.json")
+    assert tracemalloc.get_traced_memory()[1] < 2**27  # a text of a megabyte took five hundred
+    tracemalloc.stop()

@@ -372,3 +372,15 @@ def test_batches_of_sizes_far_apart_take_no_memory_to_look_at(entry, changed):
     assert not verdict(record)
     assert tracemalloc.get_traced_memory()[1] < 2**30
     tracemalloc.stop()
+
+
+def test_picks_without_number_take_no_memory_to_look_at():
+    """The exact composition takes a step for each."""
+    record = record_of("pursuit")
+    for entry in record["releases"]:
+        if "picks" in entry["release"]:
+            entry["release"]["picks"] = 10**7
+    tracemalloc.start()
+    assert not verdict(record)
+    assert tracemalloc.get_traced_memory()[1] < 2**25
+    tracemalloc.stop()

@@ -8,11 +8,14 @@ and the bits of everything that choices, quantiles, clips, scores and votes look
 import itertools
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 
-from thresher import SparseClassifier
+from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import DPIGHT, DPSGD
+from thresher.data.dask import _check_partition
+from thresher.models.estimator import checked_rows
 from thresher.models.scaler import PrivateScaler
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
@@ -132,6 +135,13 @@ def quantities(X, y, loss, bounds, form, hardened=False):
                 f"losses of {name}": vault._clipped_losses(margins, 2.0),
                 f"batch margins of {name}": batch.product(theta),
             }
+    projected = engine.projected(support, rng.normal(size=(len(support), 3)) / units[:, None])
+    found |= {
+        "projected rows": projected.product(np.eye(3)),
+        "projected norms": projected.row_norms(),
+        "projected margins": projected.product(np.array([0.3, -1.7, 0.9])),
+        "sizes of residuals": vault._residual_sizes(engine, rng.normal(size=problem.dimension)),
+    }
     scoring = Scoring.of_numbers("neg_mean_squared_error", [(-1.0, 1.0)]) if loss == "squared" else None
     scoring = scoring or Scoring.of_classes("neg_log_loss", max(2, outputs))
     found["scores"] = scoring.of_rows(margins_of(engine, all_), vault._targets)
@@ -230,6 +240,24 @@ def test_a_row_out_of_order_does_not_reorder_the_duplicates_of_others(passed):
     np.testing.assert_array_equal(here, there)
 
 
+def in_memory(frame):
+    return checked_rows(SparseRegressor(2, feature_bound=0.1, target_bound=1.0), frame)
+
+
+def on_a_worker(frame):
+    return _check_partition(frame, 2, [np.float64, np.float32]).value
+
+
+@pytest.mark.parametrize("checked", [in_memory, on_a_worker])
+def test_a_cell_that_makes_a_column_of_a_frame_double_changes_no_other_row(checked):
+    """A column of a frame has a kind of its own, which follows from its cells wherever pandas puts rows together."""
+    rows = pandas.DataFrame(np.full((5, 2), 0.3, dtype=np.float32))
+    comes = pandas.DataFrame({0: [0.1], 1: [0.2]})  # no numbers of single precision
+    longer = pandas.concat([rows, comes], ignore_index=True)
+    here, there = (clip_rows(checked(frame), Bounds(feature=0.1, row=0.1)) for frame in (rows, longer))
+    np.testing.assert_array_equal(here, there[:5])
+
+
 @pytest.mark.parametrize("hardened", [True, False])
 @pytest.mark.parametrize("form", ["dense", "dense single", "csr", "csc with duplicates"])
 def test_hardened_or_not_the_bits_are_those_of_the_row(form, hardened):
@@ -276,6 +304,15 @@ def test_equal_rows_have_equal_bits_wherever_they_lie(loops):
                     batch.product(np.append(theta[:, 0], 0.3)),
                 ):
                     assert len(np.unique(found)) == 1
+
+
+def test_a_row_of_infinite_residuals_becomes_nobody_elses_nan():
+    """A loss of one's own with several outputs may overflow; clipped together they were infinity times nothing."""
+    residuals = np.array([[3.0, 4.0], [np.inf, 1.0], [-np.inf, np.inf], [1e200, 1e200], [0.3, 0.4]])
+    clipped = clip_residuals(residuals, np.ones(5))
+    assert np.all(np.isfinite(clipped))
+    np.testing.assert_allclose(clipped[[0, 4]], [[0.6, 0.8], [0.3, 0.4]])
+    assert np.all(np.linalg.norm(clipped, axis=1) <= 1 + 1e-15)
 
 
 ON_A_LEVEL = (0.8772690696433787, 0.9398359119710803)  # its norm is exactly a level of pursuit: sqrt(2)/1.1

@@ -95,6 +95,8 @@ class DPSRM(Stochastic):
 
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         self._check_budget(budget)
+        if problem.n < 2:
+            raise ValueError(f"n={problem.n}: {self.name} draws batches, parts of the rows; declare at least 2")
         batch, rounds = self._sizes(problem, budget)
         batch, clip = min(batch, problem.n - 1), self._clip(problem)
         difference = math.inf if not self.private else float(self.difference_clip or DIFFERENCE * self.momentum * clip)

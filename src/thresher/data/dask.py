@@ -256,8 +256,9 @@ def _check_partition(part: Table | Refused, columns: int, dtypes: Dtypes) -> Sea
     try:
         reject_text(part)
         check_structure(part)
+        kinds = np.float64 if hasattr(part, "columns") else dtypes  # of a frame, one cell may decide about a column's
         X = check_array(
-            part, accept_sparse=("csc", "csr", "coo"), dtype=dtypes, ensure_all_finite=False, ensure_min_samples=0,
+            part, accept_sparse=("csc", "csr", "coo"), dtype=kinds, ensure_all_finite=False, ensure_min_samples=0,
             ensure_min_features=0,
         )  # fmt: skip
         if X.shape[1] != columns:

@@ -16,7 +16,7 @@ import numpy as np
 from thresher.data.typing import Column, Values
 from thresher.privacy.arrays import Indices
 
-__all__ = ["label_array", "places_among"]
+__all__ = ["check_classes", "label_array", "places_among"]
 
 Label: TypeAlias = str | float | bool
 
@@ -28,6 +28,20 @@ def label_array(values: Column) -> Values:
         return column.astype(np.float64)
     except (TypeError, ValueError):
         return column
+
+
+def check_classes(classes: Values) -> None:
+    """Refuse classes of which a label that was read as a number could be several, or none.
+
+    Whether it is read as one is decided by all labels together: one that is text keeps "01" and "1" apart for all.
+    """
+    names = [_as_number(each) for each in classes.tolist()]
+    for name, each in zip(names, classes.tolist(), strict=True):
+        if names.count(name) > 1 or (isinstance(name, str) and _is_float(name)):
+            raise ValueError(
+                f"classes: {str(each)!r} is the same as another class, or no number, where labels are read as numbers; "
+                "write a letter before it, or declare the target in a schema, which reads texts as they stand"
+            )
 
 
 def places_among(classes: Values, labels: Column) -> Indices:
@@ -61,6 +75,15 @@ def _as_number(label: Label) -> float | str:
     except (TypeError, ValueError, OverflowError):
         return _as_text(label)
     return number if math.isfinite(number) else _as_text(label)
+
+
+def _is_float(text: str) -> bool:
+    """Of a text that names no finite number: whether it is read as an infinite one, or as a gap."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _as_text(label: Label) -> str:

@@ -115,6 +115,7 @@ class SQLiteStore:
         try:
             with closing(sqlite3.connect(self._path, timeout=PATIENCE, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = EXTRA")  # the end of a transaction survives a power cut
+                self._check_journal(connection)
                 connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
                 try:
                     if create:
@@ -135,6 +136,16 @@ class SQLiteStore:
             raise LedgerUnreachableError(
                 f"ledger={self.name!r} has a second name, a hard link, under which entries are not seen; remove that "
                 "name, or make it a symbolic link"
+            )
+
+    def _check_journal(self, connection: sqlite3.Connection) -> None:
+        """Refuse a write-ahead log, which somebody must have asked for: the latest entries then lie in a second file,
+        and whoever copies, restores or mounts the first one alone has a whole chain without them."""
+        ((mode,),) = connection.execute("PRAGMA journal_mode").fetchall()
+        if mode == "wal":
+            raise LedgerUnreachableError(
+                f"ledger={self.name!r} keeps its latest entries in a second file, a write-ahead log, so that a copy of "
+                "the first would not count them; say PRAGMA journal_mode = DELETE to the database"
             )
 
     def _check_table(self, connection: sqlite3.Connection) -> None:

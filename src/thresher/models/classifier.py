@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from thresher.data.concealment import concealed_comparison, without_causes
 from thresher.data.dask import fit_inputs
-from thresher.data.labels import places_among
+from thresher.data.labels import check_classes, places_among
 from thresher.data.schema import Schema
 from thresher.data.sparse_structure import check_structure
 from thresher.data.typing import Column, Table
@@ -71,6 +71,8 @@ class ClassifierModel(ClassifierMixin, LinearModel):
                 f"{len(classes)} class(es) in {'y' if declared is None else f'classes={declared!r}'}; "
                 "a classifier needs at least two, for example classes=[0, 1]"
             )
+        if self.classes is not None:  # a schema's are texts, and labels are read as it declares
+            check_classes(classes)
         places = places_among(classes, y)
         if np.any(places < 0):
             raise ValueError(

@@ -197,9 +197,12 @@ class PrivateEstimator(BaseEstimator):
         for targets in y:
             check_structure(targets, "y")
         try:
-            if isinstance(X, Collection):
-                return self._checked_on_workers(X, *y)
-            return validate_data(self, X, *y, dtype=self._dtypes, **requirements)
+            with np.errstate(over="ignore", invalid="ignore"):  # what is added up in there would warn of wild cells
+                if isinstance(X, Collection):
+                    return self._checked_on_workers(X, *y)
+                # a frame's columns have kinds of their own, which one cell may decide: not about those of others
+                kinds = np.float64 if hasattr(X, "columns") else self._dtypes
+                return validate_data(self, X, *y, dtype=kinds, **requirements)
         except ValueError as error:
             message = without_values(str(error))
             raise ValueError(message if counts else without_counts(message)) from None

@@ -19,6 +19,7 @@ from thresher.privacy.budget import is_whole
 from thresher.privacy.certificate import Certificate, Verification
 from thresher.privacy.model_hash import problems_of_model
 from thresher.privacy.strict_json import read_record
+from thresher.privacy.verification.statements import problems_of_fields
 
 __all__ = ["load_model", "verify_file"]
 
@@ -29,6 +30,9 @@ FRONT_DOORS = (
     "thresher.models.sparse", "thresher.models.dense", "thresher.local.estimators", "thresher.federated.estimators",
 )  # fmt: skip
 """The modules that define models. Each takes its time to import, so none is before a file names a model of it."""
+
+DAMAGED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What reading fields raises that hold what none of ours holds; the last is of numbers beyond the largest float."""
 
 
 def load_model(path: str | Path) -> LinearModel:
@@ -69,8 +73,8 @@ def load_model(path: str | Path) -> LinearModel:
         )
     try:
         estimator = _read(model)
-        problems = _problems_of(model, estimator.certificate_)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        problems = problems_of_fields(estimator.certificate_) or _problems_of(model, estimator.certificate_)
+    except DAMAGED as error:
         raise ValueError(
             f"{path} is a damaged model file, or one of a later version: {type(error).__name__} {error}; take it from "
             "its source again"
@@ -89,7 +93,7 @@ def verify_file(path: str | Path) -> tuple[Certificate, Verification]:
         return certificate, check
     try:
         problems = _problems_of(record, certificate)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except DAMAGED as error:
         problems = [f"the model beside the certificate is damaged: {type(error).__name__} {error}"]
     return certificate, replace(check, ok=check.ok and not problems, problems=(*check.problems, *problems))
 

@@ -19,6 +19,8 @@ __all__ = ["INTERCEPT_ENTRY", "MOST_ROWS_EACH", "PEOPLE_NOTE", "PublicCounts", "
 Settings = Mapping[str, Any]
 """What is settled, by name: numbers, words, lists, or nothing, as JSON has them. Each algorithm knows its own."""
 
+LARGEST_COUNT = 2**53  # beyond, floating-point numbers tell no two whole ones apart
+
 MOST_ROWS_EACH = 64
 """Rows of one person that count. The average of 64 is off that of all by an eighth of their spread, which is little
 beside how people differ."""
@@ -55,8 +57,8 @@ class PublicCounts:
 
     def _set_whole(self, name: str) -> None:
         value = getattr(self, name)
-        if not is_whole(value) or value < 1:
-            raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
+        if not is_whole(value) or not 1 <= value <= LARGEST_COUNT:
+            raise ValueError(f"{name}={value!r:.40} must be a whole number of at least 1, and at most 2^53")
         object.__setattr__(self, name, int(value))  # NumPy's small integers wrap around
 
     @property

@@ -70,7 +70,8 @@ def problems_of_model(record: Record, certificate: Certificate) -> list[str]:
     values = np.atleast_2d(np.asarray(record["coefficients"], dtype=np.float64))
     coefficients = np.zeros((len(values), record["n_features"]))
     coefficients[:, record["support"]] = values
-    parts = linear_parts(coefficients, record["intercept"], record["feature_names"], record["classes"])
+    intercept = np.asarray(record["intercept"], dtype=np.float64)  # of a long text NumPy would make a huge array
+    parts = linear_parts(coefficients, intercept, record["feature_names"], record["classes"])
     if model_hash(parts) != certificate.model:
         return ["the certificate belongs to another model: its hash is not that of these coefficients and names"]
     return []

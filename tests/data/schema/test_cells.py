@@ -91,6 +91,16 @@ def test_a_moment_is_the_day_that_its_own_clock_shows():
     assert numbers_of(day, [there, here]).tolist() == [122, 121]
 
 
+def test_moments_of_one_zone_are_read_as_they_are_beside_others():
+    """pandas has a kind of column for moments of one zone; one cell of another kind makes objects of all of them."""
+    day = column(bounds=[date(2020, 1, 1), date(2020, 12, 31)])
+    late = [pd.Timestamp("2020-05-01 23:30", tz="America/New_York"), pd.Timestamp("2020-05-02", tz="America/New_York")]
+    for last in (late[0], pd.NaT, pd.Timestamp("2020-05-01", tz="Europe/Berlin"), "unknown"):
+        cells = pd.Series([*late, last])
+        assert numbers_of(day, cells)[:2].tolist() == [121, 122]
+    assert texts_of(pd.Series(late)) == ["2020-05-01", "2020-05-02"]
+
+
 def unspeakable():
     raise LookupError
 

@@ -65,7 +65,7 @@ def ids_of(cells: Cells) -> list[Cell]:
 def texts_of(cells: Cells) -> list[str]:
     """Cells as names of categories, "" for gaps; days in their usual form."""
     if _kind(cells) == "M":
-        cells = np.asarray(cells, dtype="datetime64[D]")
+        cells = _calendar_days(cells)
     return [_text(cell) for cell in _python_values(cells)]
 
 
@@ -106,8 +106,9 @@ def _numbers(cells: Cells, dialect: Dialect) -> Floats:
 def _days(column: Column, cells: Cells) -> Floats:
     first = column.first_day
     if _kind(cells) == "M":
-        days = (np.asarray(cells, dtype="datetime64[D]") - np.datetime64(first, "D")).astype(np.float64)
-        days[np.isnat(cells)] = np.nan
+        found = _calendar_days(cells)
+        days = (found - np.datetime64(first, "D")).astype(np.float64)
+        days[np.isnat(found)] = np.nan
         return days
     start = first.toordinal()
     read = date.fromisoformat if column.format is None else _reader(column.format)
@@ -121,6 +122,12 @@ def _days(column: Column, cells: Cells) -> Floats:
         return known[cell]
 
     return _read_each(day, _python_values(cells))
+
+
+def _calendar_days(cells: Cells) -> NDArray[np.datetime64]:
+    """Of moments with a time zone, the day by the clock there, as of each by itself where a column has several."""
+    local = cells.dt.tz_localize(None) if getattr(cells.dtype, "tz", None) is not None else cells
+    return np.asarray(local, dtype="datetime64[D]")
 
 
 def _reader(form: str) -> Callable[[str], date]:

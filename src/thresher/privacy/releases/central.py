@@ -41,6 +41,9 @@ TOLERANCE_FACTOR = 10.0
 """sd_per_tolerance over sd_per_sensitivity: where the search stopped costs 1 % of what the tilt costs."""
 
 
+MOST_PICKS = 1000  # at once, of which the exact composition is told; a stranger's certificate may list any number
+
+
 @dataclass(frozen=True)
 class GaussianGradient(GaussianRelease):
     """The noisy mean gradient (1/n) sum_i g_i + noise over all coordinates, with ||g_i||_2 <= clip.
@@ -246,9 +249,10 @@ class _Gumbel(Release):
 
     @property
     def steps(self) -> tuple[Step, ...] | None:
-        if self.scale_per_sensitivity == 0:
+        picks = self.uses // self.times
+        if self.scale_per_sensitivity == 0 or picks > MOST_PICKS:
             return None
-        return (Choice(self.range_of_loss),) * (self.uses // self.times)
+        return (Choice(self.range_of_loss),) * picks
 
     def with_noise(self, factor: float) -> Self:
         return replace(self, scale_per_sensitivity=factor * self.scale_per_sensitivity)

@@ -142,7 +142,8 @@ class Choices(Rows):
 
     def _residual_sizes(self, engine: Engine, theta: Floats) -> Floats:
         residuals = self._residuals(self._margins(engine, theta))
-        return np.abs(residuals) if residuals.ndim == 1 else np.sqrt(sum_of_outputs(np.square(residuals)))
+        with np.errstate(over="ignore"):  # a warning would tell how large they are
+            return np.abs(residuals) if residuals.ndim == 1 else np.sqrt(sum_of_outputs(np.square(residuals)))
 
     def column_quantile(self, column: int, q: float, levels: Floats, release: Release) -> float:
         """The public level that about ``q`` n entries of a column, over its bound K_j, do not exceed."""

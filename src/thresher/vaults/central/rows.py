@@ -309,8 +309,10 @@ def clip_residuals(residuals: Floats, limits: Floats | float) -> Floats:
     if residuals.ndim == 1:
         return np.clip(residuals, -limits, limits, out=residuals)
     # several outputs: a row's gradient is its residuals times x_i, so they are clipped together
-    sizes = np.sqrt(sum_of_outputs(np.square(residuals)))
-    residuals *= np.divide(limits, sizes, out=np.ones_like(sizes), where=sizes > limits)[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.sqrt(sum_of_outputs(np.square(residuals)))
+        residuals *= np.divide(limits, sizes, out=np.ones_like(sizes), where=sizes > limits)[:, None]
+    residuals[np.isnan(residuals)] = 0.0  # an infinite one has no direction, and must not become everybody's NaN
     return residuals
 
 
