@@ -78,9 +78,11 @@ def test_all_columns_are_looked_at_where_that_is_affordable_and_a_few_are_picked
 
 
 def test_models_of_all_columns_and_of_several_classes_have_one_stage():
-    for problem in (problem_of(s=20), problem_of(loss="multinomial", outputs=4), problem_of(n=150, d=6, s=2)):
+    for problem, asked in (
+        (problem_of(s=20), 6), (problem_of(loss="multinomial", outputs=4), 4), (problem_of(n=150, d=6, s=2), 6),
+    ):  # fmt: skip
         ((_, steps, keep),) = Newton().plan(problem, Budget(1.0, 1e-6)).settings["stages"]
-        assert (steps, keep) == (6, problem.sparsity)
+        assert (steps, keep) == (asked, problem.sparsity)
 
 
 def test_all_clips_have_one_price_which_is_a_larger_part_of_a_smaller_budget():
@@ -144,16 +146,16 @@ def test_more_budget_is_never_much_worse():
 
 
 def test_too_few_rows_give_a_model_that_is_about_as_good_as_the_mean():
-    """Of 20 fits to 150 rows at epsilon 1, which buys next to nothing, most are no worse than the mean by much."""
-    X = correlated(150, 10)
-    y = X[:, 0] * 4 + np.random.default_rng(3).normal(size=150)
+    """Of 20 fits to 300 rows at epsilon 1, which buys next to nothing, most are no worse than the mean."""
+    X = correlated(300, 10)
+    y = X[:, 0] * 4 + np.random.default_rng(3).normal(size=300)
     fits = [
         SparseRegressor(3, epsilon=1.0, feature_bound=1.0, target_bound=(-6, 8), algorithm="newton", random_state=seed)
         .fit(X, y) for seed in range(20)
     ]  # fmt: skip
     found = [explained(y, np.clip(fit.predict(X), -6, 8)) for fit in fits]
-    assert np.median(found) > -0.2
-    assert np.quantile(found, 0.1) > -1.0
+    assert np.median(found) > 0
+    assert np.quantile(found, 0.1) > -0.5
 
 
 # -- classes ------------------------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Newton", "fits_at_once"]
 
-START_ERROR, START = 30.0, (0.02, 0.2)  # where an intercept starts may be off by so many rows in n sqrt(2 rho)
+START_ERROR, START = 30.0, (0.02, 0.2)  # shares of classes may be off by so many rows in n sqrt(2 rho); the least and
+# largest part of the budget for them; the least for a median
 FINISH = 0.03  # of the budget, for its correction at the end
 CLIP_ERROR, CLIP = 50.0, (0.003, 0.03)  # a clip may be off by so many rows in a budget's n sqrt(2 rho); its least and
 # largest part of the budget
@@ -157,7 +158,7 @@ def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Itera
     first, *_ = stages
     clips = len(stages) + sum(stage.steps for stage in stages)
     clips += (first.picks > 0) + intercept + (intercept and not classes)
-    start = part_of(rho, START_ERROR / strength_of(problem, rho), START)
+    start = part_of(rho, START_ERROR / strength_of(problem, rho) if classes else 0.0, START)
     left = rho if math.isinf(rho) else (rho - clips * clip - intercept * (start + FINISH * rho)) * INWARD
     if intercept:
         yield (GaussianRestrictedGradient if classes else GumbelQuantile).for_rho(start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -71,9 +71,10 @@ class ObjectivePerturbation:
     def plan(self, problem: LinearProblem, budget: Budget) -> Plan:
         check_loss(problem, self.name, "clipped_value")
         asked = (self.ridge or 0.0) / float(problem.bounds.entries(problem.d).min()) ** 2
-        ridge = max(asked, default_ridge(problem, budget))
+        whole = replace(problem, sparsity=problem.d)  # all columns are released at once
+        ridge = max(asked, default_ridge(whole, budget))
         settings = {"ridge": ridge, "clip": float(self.clip or residual_clip(problem))}
-        return Plan(self.name, problem, budget, (calibrated(problem, budget, ridge),), settings)
+        return Plan(self.name, problem, budget, (calibrated(whole, budget, ridge),), settings)
 
     def run(self, vault: CentralVault) -> Floats:
         (release,) = vault.plan.releases

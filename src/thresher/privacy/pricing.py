@@ -21,6 +21,7 @@ EXACT = "exact composition"
 MOST_STEPS = 240  # beyond, zCDP is within two per cent and takes no time
 FARTHEST = 0.5  # that one step goes
 MOST_EPSILON = 100.0  # beyond, ratios of chances leave the range of numbers, and nobody's privacy is left
+MOST_BUDGET = MOST_EPSILON / 2  # with less noise a plan costs more in what adds up, which must not go beyond that
 COARSE = 8.5  # cells with which a factor is looked for before it is priced in full
 STEEP, FLAT = -25.0, -1.0  # how fast log delta falls with the logarithms of noise and of epsilon: usually, and at least
 WITHIN = 1e-6  # of delta: a factor is as small as that shows
@@ -95,7 +96,7 @@ def epsilon_of_sum(total: Cost, parts: Sequence[float], delta: float) -> tuple[f
 
 def least_noise(releases: tuple[Release, ...], order: Order | None, budget: Budget) -> tuple[Release, ...]:
     """The same releases with all their noise as much smaller, by one factor, as the exact price leaves room for."""
-    if not budget.private or budget.delta == 0:
+    if not budget.epsilon <= MOST_BUDGET or budget.delta == 0:
         return releases
     factor = _least_factor(releases, order, budget)
     return releases if factor == 1 else tuple(release.with_noise(factor) for release in releases)
