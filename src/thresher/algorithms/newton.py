@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from thresher.algorithms.newton_errors import why_untold
 from thresher.algorithms.newton_path import NewtonPath
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
@@ -29,6 +30,7 @@ from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Newton", "fits_at_once"]
 
+MEAT = 0.04  # of the budget: the second moments of gradients, which standard errors need, where there are any
 START_ERROR, START = 30.0, (0.02, 0.2)  # where an intercept starts may be off by so many rows in n sqrt(2 rho)
 FINISH = 0.03  # of the budget, for its correction at the end
 CLIP_ERROR, CLIP = 50.0, (0.003, 0.03)  # a clip may be off by so many rows in a budget's n sqrt(2 rho); its least and
@@ -105,6 +107,7 @@ class Newton:
         floor = FLOOR_OF_CLASSES if problem.loss.classifies else FLOOR
         settings = {
             "stages": [list(stage) for stage in stages],
+            "why_no_intervals": why_untold(problem, rho, stages),
             "floor": 1.0 if strength_of(problem, rho) < WEAK else floor,
             "clip": "private near maxima",
             "order": order,
@@ -121,6 +124,7 @@ class Newton:
                 path.step()
             path.prune(keep)
         path.shrink()
+        vault.published |= path.told()
         path.finish()
         return path.theta
 
@@ -154,11 +158,11 @@ def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Itera
     classes, intercept = problem.loss.classifies, problem.intercept
     clip = part_of(rho, CLIP_ERROR / strength_of(problem, rho), CLIP)
     near = GumbelNearMaximum.for_rho(clip)
-    first, *_ = stages
+    first, told = stages[0], why_untold(problem, rho, stages) is None
     clips = len(stages) + sum(stage.steps for stage in stages)
     clips += (first.picks > 0) + intercept + (intercept and not classes)
-    start = part_of(rho, START_ERROR / strength_of(problem, rho), START)
-    left = rho if math.isinf(rho) else (rho - clips * clip - intercept * (start + FINISH * rho)) * INWARD
+    start, meat = part_of(rho, START_ERROR / strength_of(problem, rho), START), MEAT * rho if told else 0.0
+    left = rho if math.isinf(rho) else (rho - clips * clip - intercept * (start + FINISH * rho) - meat) * INWARD
     if intercept:
         yield (GaussianRestrictedGradient if classes else GumbelQuantile).for_rho(start)
     for stage, part in zip(stages, [1.0] if len(stages) == 1 else [1 - REFINED, REFINED], strict=True):
@@ -176,6 +180,8 @@ def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Itera
         for share in growing / growing.sum():
             yield near
             yield GaussianRestrictedGradient.for_rho((1 - gram - mean) * (1 - picks) * part * float(share) * left)
+    if told:
+        yield GaussianGram.for_rho(MEAT * rho)
     if intercept:
         if not classes:
             yield near

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from thresher.algorithms.defaults import largest_residual
 from thresher.algorithms.gaussian_margins import centre_of, mean_curvature
+from thresher.algorithms.newton_errors import METHOD, Answers, Errors, Pruning, Step
 from thresher.algorithms.quadratic import NoisyGram, eliminate, inverse_root, ridge_for
+from thresher.algorithms.uncertainty import Uncertainty
 from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.facts import INTERCEPT_ENTRY
 from thresher.privacy.releases import (
     GaussianGram,
@@ -40,14 +43,6 @@ LEAST_SCALE = 0.05  # a classifier shrinks no further: the order of its predicti
 Of = Literal["residuals", "gradient norms", "row norms"]
 
 
-class Step(NamedTuple):
-    """Where a step was asked for, what it would have moved by, and one over its noise variance."""
-
-    values: Floats
-    move: Floats
-    weight: float
-
-
 class NewtonPath:
     """The model so far: the intercept and the columns in use, their means, and what is known of their Gram matrix."""
 
@@ -69,6 +64,7 @@ class NewtonPath:
         self.shares: Floats = np.full(self.outputs, 1 / max(self.outputs, 2))
         self.gram = NoisyGram()
         self.steps: list[Step] = []
+        self.pruning: Pruning | None = None
 
     # -- questions ----------------------------------------------------------------------------------------------
 
@@ -132,7 +128,8 @@ class NewtonPath:
         gradient = gradient.reshape(len(root), self.outputs)
         if self.outputs > 1:  # exact ones add up to 0 over the classes, noise does not
             gradient = gradient - gradient.mean(axis=1, keepdims=True)
-        self.steps.append(Step(self.values, -root @ gradient * (curvature / curvatures), self._weight))
+        self.steps.append(Step(self.values, -root @ gradient * (curvature / curvatures), self._weight, root, curvature))
+        self.clip = clip
         known = self.steps[1:] or self.steps
         total = math.fsum(step.weight for step in known)
         towards = sum((step.weight / total * (step.values + step.move) for step in known), np.zeros_like(self.values))
@@ -166,6 +163,9 @@ class NewtonPath:
                 self.values[left, output] = values
             return
         ((values, left),) = found
+        if len(self.means) == self.problem.d:  # else nobody knows how close the others were
+            variance = 1 / math.fsum(step.weight for step in self.steps[1:] or self.steps)
+            self.pruning = Pruning(self.values[:, 0], self.hessian, variance, left)
         self.values, self.support = values[:, None], self.support[left]
         self.means = self.means[left[self.free :] - self.free]
         self.gram.keep(left)
@@ -179,6 +179,30 @@ class NewtonPath:
         noise = np.count_nonzero(rest, axis=0) / known
         scale = np.maximum(1 - noise / np.maximum(energy, 1e-300), LEAST_SCALE if self.classes else 0.0)
         self.values[self.free :] *= scale
+        self.scale = float(scale[0])
+
+    def told(self) -> dict[str, object]:
+        """Standard errors for who fits, or why there are none; the second moments of gradients are asked for them."""
+        why = self.vault.plan.settings["why_no_intervals"]
+        if why is None:
+            basis, release = self._basis() @ self.steps[-1].root, self._next(GaussianGram)
+            meat = self.vault.gram(self.support, release, self.clip, basis, self.theta)
+            rarer = float(np.minimum(self.shares, 1 - self.shares)[0]) if self.classes else None
+            budget = self.vault.plan.budget
+            strength = self.problem.n * math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta))
+            answers = Answers(
+                self.problem, self.steps, self.matrix, self.gram.noise, meat, self._noise, self.scale, rarer, strength,
+                self.pruning,
+            )  # fmt: skip
+            errors = Errors(answers, self.values[:, 0])
+            why = errors.objection
+        if why is not None:
+            return {"uncertainty": None, "why_no_intervals": why}
+        whole = {name: self.problem.origin() for name in ("noise", "sampling", "stability")}
+        units = self.problem.units[self.support]
+        whole["noise"][self.support], whole["sampling"][self.support] = errors.noise / units, errors.sampling / units
+        whole["stability"][self.support] = errors.stability
+        return {"uncertainty": Uncertainty(**whole, method=METHOD)}
 
     @property
     def theta(self) -> Floats:
