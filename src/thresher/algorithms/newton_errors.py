@@ -27,7 +27,7 @@ METHOD = (
 FEWEST = 100.0  # n sqrt(2 rho) for each coefficient: below, the noise of the matrix is as large as what it is of
 FEWEST_OF_A_CLASS = 25.0  # the same for the rows of the rarer class
 LOST = 0.5  # the Gram matrix's noise over what it holds along a coefficient
-MOVING = 2.5  # the last steps' distances to their end, in standard errors of its noise
+MOVING = 2.0  # the last steps' distances to their end, in standard errors of its noise
 LEAST_SCALE = 0.5  # a model shrunk further is mostly noise
 CLIPPED = 0.15  # of the noise's norm: what clipping the rows that a clip may cut off moves a coefficient by
 BENT, BENT_OF_CLASSES = 0.01, 0.06  # the least square of the part of an error that a step leaves
@@ -88,6 +88,8 @@ class Answers(NamedTuple):
 
     problem: LinearProblem
     steps: Sequence[Step]
+    known: Sequence[Step]
+    """Those whose mean is the end."""
     matrix: Floats
     """The Gram matrix, its eigenvalues raised."""
     blur: float
@@ -109,7 +111,7 @@ class Errors:
     def __init__(self, answers: Answers, shrunk: Floats) -> None:
         self.answers, self.problem = answers, answers.problem
         self.free, self.k = int(self.problem.intercept), len(shrunk)
-        self.known = answers.steps[1:] or answers.steps  # the first one's curvature was a guess
+        self.known = answers.known
         self.weights = np.array([step.weight for step in self.known])
         self.shrunk, self.end = shrunk, shrunk / max(answers.scale, 1e-12)
         self.end[: self.free] = shrunk[: self.free]
@@ -148,7 +150,7 @@ class Errors:
     @property
     def noise(self) -> Floats:
         """By all that is not sampling: known noise, and squares of what may be left."""
-        parts = self._noise_of_steps + self._noise_of_gram + self._ridge + self._left + self._clipped + self._shrinkage
+        parts = self.noise_of_steps + self._noise_of_gram + self._ridge + self._left + self._clipped + self._shrinkage
         return np.where(self.lost, np.nan, np.sqrt(parts))
 
     @property
@@ -196,7 +198,8 @@ class Errors:
         return float(self.weights.sum() ** -0.5)
 
     @property
-    def _noise_of_steps(self) -> Floats:
+    def noise_of_steps(self) -> Floats:
+        """Its variance is exactly known."""
         return sum(
             (share**2 / step.weight * np.square(step.root).sum(axis=1)
              for share, step in zip(self.shares, self.known, strict=True)),

@@ -35,6 +35,7 @@ PRICE = 1.0  # of a level, in noise scales: how far above the tail the noise may
 ALLOWED = 4.0  # times the noise of a sum, in rows: clipping so many rows does as much harm as the noise
 ALLOWED_NORMS, ALLOWED_MEANS = 0.05, 0.1  # of the rows
 NOISE, NOISE_OF_CLASSES = 0.2, 0.03  # variance that the noise of a step may add to a margin, in units of the residual's
+BENT = 0.06  # of the square of an error is left by a step of classes
 LARGEST_MOVE = 1.0  # in log-odds
 HIGHEST = 1.5  # a typical row's gradient norm with the largest residual, times this, is the highest level
 LEAST_SHARE = 0.1  # what corrects the share of a class leaves at least this part of it
@@ -64,6 +65,8 @@ class NewtonPath:
         self.shares: Floats = np.full(self.outputs, 1 / max(self.outputs, 2))
         self.gram = NoisyGram()
         self.steps: list[Step] = []
+        self.known: list[Step] = []
+        """Steps of this stage that count."""
         self.pruning: Pruning | None = None
 
     # -- questions ----------------------------------------------------------------------------------------------
@@ -130,10 +133,20 @@ class NewtonPath:
             gradient = gradient - gradient.mean(axis=1, keepdims=True)
         self.steps.append(Step(self.values, -root @ gradient * (curvature / curvatures), self._weight, root, curvature))
         self.clip = clip
-        known = self.steps[1:] or self.steps
-        total = math.fsum(step.weight for step in known)
-        towards = sum((step.weight / total * (step.values + step.move) for step in known), np.zeros_like(self.values))
+        self.known = self._known()
+        total = math.fsum(step.weight for step in self.known)
+        towards = sum((step.weight / total * (step.values + step.move) for step in self.known), np.zeros_like(self.values))
         self.values = self.values + self._held_back(towards - self.values)
+
+    def _known(self) -> list[Step]:
+        """All steps of this stage but the first, whose curvature is a guess; of classes, whose loss bends, without
+        those from so far away that what they leave of the error is more than their noise."""
+        later, last = self.steps[1:] or self.steps, self.steps[-1]
+        if not self.classes:
+            return later
+        ways = [last.values - step.values for step in later]
+        lengths = [float(np.einsum("ik,ij,jk->", way, self.hessian, way)) for way in ways]
+        return [step for step, length in zip(later, lengths, strict=True) if BENT * length * step.weight <= last.move.size]
 
     def finish(self) -> None:
         """The intercept, so that predictions are right on the average."""
@@ -164,7 +177,7 @@ class NewtonPath:
             return
         ((values, left),) = found
         if len(self.means) == self.problem.d:  # else nobody knows how close the others were
-            variance = 1 / math.fsum(step.weight for step in self.steps[1:] or self.steps)
+            variance = 1 / math.fsum(step.weight for step in self.known)
             self.pruning = Pruning(self.values[:, 0], self.hessian, variance, left)
         self.values, self.support = values[:, None], self.support[left]
         self.means = self.means[left[self.free :] - self.free]
@@ -175,8 +188,7 @@ class NewtonPath:
         """By what the noise alone would explain (James and Stein 1961): a model of noise is worse than none."""
         rest = self.values[self.free :]
         energy = np.einsum("ik,ij,jk->k", rest, self.hessian[self.free :, self.free :], rest)
-        known = math.fsum(step.weight for step in self.steps[1:] or self.steps)
-        noise = np.count_nonzero(rest, axis=0) / known
+        noise = np.count_nonzero(rest, axis=0) / math.fsum(step.weight for step in self.known)
         scale = np.maximum(1 - noise / np.maximum(energy, 1e-300), LEAST_SCALE if self.classes else 0.0)
         self.values[self.free :] *= scale
         self.scale = float(scale[0])
@@ -191,7 +203,7 @@ class NewtonPath:
             budget = self.vault.plan.budget
             strength = self.problem.n * math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta))
             answers = Answers(
-                self.problem, self.steps, self.matrix, self.gram.noise, meat, self._noise, self.scale, rarer, strength,
+                self.problem, self.steps, self.known, self.matrix, self.gram.noise, meat, self._noise, self.scale, rarer, strength,
                 self.pruning,
             )  # fmt: skip
             errors = Errors(answers, self.values[:, 0])
