@@ -14,7 +14,7 @@ from thresher.algorithms.quadratic import eliminate, inverse_root
 from thresher.privacy.arrays import Floats, Indices
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["METHOD", "Answers", "Errors", "Pruning", "Step", "why_untold"]
+__all__ = ["METHOD", "STILL_MOVING", "Answers", "Errors", "Pruning", "Step", "why_untold"]
 
 METHOD = (
     "Newton steps on a private Gram matrix: noise is the known noise of the averaged last steps, what the noise of the "
@@ -23,11 +23,13 @@ METHOD = (
     "(false coverage rate at 90 %). A coefficient along which the Gram matrix is lost in its noise has no interval. "
     "Left out: rows far beyond the clip, and features that were not selected."
 )
+STILL_MOVING = "the coefficients were still moving by more than the noise when the steps ended"
 
 FEWEST = 100.0  # n sqrt(2 rho) for each coefficient: below, the noise of the matrix is as large as what it is of
 FEWEST_OF_A_CLASS = 25.0  # the same for the rows of the rarer class
 LOST = 0.5  # the Gram matrix's noise over what it holds along a coefficient
-MOVING = 2.0  # the last steps' distances to their end, in standard errors of its noise
+MOST_LOST = 2 / 3  # of the coefficients: beyond, the others are not to be trusted either
+MOVING = 2.0  # the square of the last steps' distance to their end, in noises: that of the end, and of where they were
 LEAST_SCALE = 0.5  # a model shrunk further is mostly noise
 CLIPPED = 0.15  # of the noise's norm: what clipping the rows that a clip may cut off moves a coefficient by
 BENT, BENT_OF_CLASSES = 0.01, 0.06  # the least square of the part of an error that a step leaves
@@ -132,9 +134,10 @@ class Errors:
             return f"the rarer class has too few {rows} for standard errors of {self.k - self.free} coefficients"
         if a.scale < LEAST_SCALE:
             return "the noise explains half of the model, which was shrunk so far that intervals would be guesses"
-        if math.sqrt(self._length(self.moves) / self.k) > MOVING * math.hypot(self.sd, PART_OF_SAMPLING * self._spread):
-            return "the coefficients were still moving by more than the noise when the steps ended"
-        if bool(np.all(self.lost[self.free :])):
+        usual = (self.k + 3 * math.sqrt(2 * self.k)) * (self.sd**2 + (PART_OF_SAMPLING * self._spread) ** 2)
+        if self._length(self.moves) > MOVING * usual:  # by three sigmas more than noise alone
+            return STILL_MOVING
+        if float(np.mean(self.lost[self.free :])) > MOST_LOST:
             return "the Gram matrix of the features is lost in its noise; fewer features or a larger epsilon help"
         return None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from thresher.algorithms.defaults import largest_residual
 from thresher.algorithms.gaussian_margins import centre_of, mean_curvature
-from thresher.algorithms.newton_errors import METHOD, Answers, Errors, Pruning, Step
+from thresher.algorithms.newton_errors import METHOD, STILL_MOVING, Answers, Errors, Pruning, Step
 from thresher.algorithms.quadratic import NoisyGram, eliminate, inverse_root, ridge_for
 from thresher.algorithms.uncertainty import Uncertainty
 from thresher.privacy.arrays import Floats, Indices
@@ -65,6 +65,8 @@ class NewtonPath:
         self.shares: Floats = np.full(self.outputs, 1 / max(self.outputs, 2))
         self.gram = NoisyGram()
         self.steps: list[Step] = []
+        self.held = False
+        """Whether the last move was more than is believable, and made shorter."""
         self.known: list[Step] = []
         """Steps of this stage that count."""
         self.pruning: Pruning | None = None
@@ -207,7 +209,7 @@ class NewtonPath:
                 self.pruning,
             )  # fmt: skip
             errors = Errors(answers, self.values[:, 0])
-            why = errors.objection
+            why = STILL_MOVING if self.held else errors.objection
         if why is not None:
             return {"uncertainty": None, "why_no_intervals": why}
         whole = {name: self.problem.origin() for name in ("noise", "sampling", "stability")}
@@ -257,6 +259,7 @@ class NewtonPath:
         """A move that changes margins by no more than is believable."""
         size = math.sqrt(float(np.max(np.einsum("ik,ij,jk->k", move, self.matrix, move))))
         limit = LARGEST_MOVE if self.classes else 2 * self.problem.target_radius
+        self.held = size > limit
         return move * min(1.0, limit / max(size, 1e-300))
 
     def _log_odds(self, shares: Floats) -> Floats:
