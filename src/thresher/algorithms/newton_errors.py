@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from thresher.algorithms.quadratic import eliminate, inverse_root
@@ -142,11 +143,11 @@ class Errors:
         return None
 
     @property
-    def lost(self) -> Floats:
+    def lost(self) -> NDArray[np.bool_]:
         """Whether the Gram matrix, along a coefficient, is not known well enough to say how far it may be off."""
         inverse = np.linalg.inv(self.gram)
         relative: Floats = self.blur * np.square(inverse).sum(axis=1) / np.diag(inverse)
-        return relative > LOST
+        return np.asarray(relative > LOST)
 
     # -- standard errors ----------------------------------------------------------------------------------------
 
@@ -203,11 +204,10 @@ class Errors:
     @property
     def noise_of_steps(self) -> Floats:
         """Its variance is exactly known."""
-        return sum(
-            (share**2 / step.weight * np.square(step.root).sum(axis=1)
-             for share, step in zip(self.shares, self.known, strict=True)),
-            np.zeros(self.k),
-        )  # fmt: skip
+        variance = np.zeros(self.k)
+        for share, step in zip(self.shares, self.known, strict=True):
+            variance += share**2 / step.weight * np.square(step.root).sum(axis=1)
+        return variance
 
     @property
     def _noise_of_gram(self) -> Floats:
@@ -231,7 +231,8 @@ class Errors:
         noise = self.k * (1 / first.weight + 1 / last.weight)
         part = min(max(apart - noise, 0.0) / between, 1.0) if between > 0 else 1.0
         part = max(part, BENT_OF_CLASSES if self.problem.loss.classifies else BENT)
-        return 2 * part * self._length(self.moves) / self.k * np.diag(self.inverse)
+        left: Floats = 2 * part * self._length(self.moves) / self.k * np.diag(self.inverse)
+        return left
 
     @property
     def _clipped(self) -> Floats:

@@ -66,7 +66,7 @@ class NewtonPath:
         self.gram = NoisyGram()
         self.steps: list[Step] = []
         self.held = False
-        """Whether the last move was more than is believable, and made shorter."""
+        """Whether a move of this stage was more than is believable, and made shorter."""
         self.known: list[Step] = []
         """Steps of this stage that count."""
         self.pruning: Pruning | None = None
@@ -116,7 +116,7 @@ class NewtonPath:
         gram[constant, constant] = self.vault.gram(self.support, self._next(GaussianGram), clip, basis)
         self.gram.add(gram, self._noise)
         self.matrix, self.least = self.gram.raised(self.vault.plan.settings["floor"])
-        self.steps = []
+        self.steps, self.held = [], False
 
     def step(self) -> None:
         """From the mean of all points and gradients of this stage but the first, whose curvature is a guess."""
@@ -259,7 +259,7 @@ class NewtonPath:
         """A move that changes margins by no more than is believable."""
         size = math.sqrt(float(np.max(np.einsum("ik,ij,jk->k", move, self.matrix, move))))
         limit = LARGEST_MOVE if self.classes else 2 * self.problem.target_radius
-        self.held = size > limit
+        self.held |= size > limit
         return move * min(1.0, limit / max(size, 1e-300))
 
     def _log_odds(self, shares: Floats) -> Floats:

@@ -115,7 +115,8 @@ def _row(c: Coefficient, certain: bool) -> tuple[object, ...]:
     if c.interval is None:
         return (c.title, c.value, "unknown", "", "", "", stability)
     low, high = c.interval
-    return (c.title, c.value, f"{low:.4g} to {high:.4g}", math.hypot(c.noise, c.sampling), c.noise, c.sampling, stability)
+    error = math.hypot(c.noise, c.sampling)
+    return (c.title, c.value, f"{low:.4g} to {high:.4g}", error, c.noise, c.sampling, stability)
 
 
 def _coefficients(model: FittedModel) -> list[str]:
