@@ -115,7 +115,9 @@ def test_every_part_counts(fits, part, monkeypatch):
 def test_sampling_is_the_sandwich(fits):
     """Residuals of sd 0.3 and columns of second moment 1/3: 0.3 sqrt(3 / n) = .0037, and what noise may hide."""
     _, errors = fits
-    np.testing.assert_allclose(np.median([each.sampling[1:] for each in errors], axis=0), 0.3 * math.sqrt(3 / N), rtol=0.3)
+    np.testing.assert_allclose(
+        np.median([each.sampling[1:] for each in errors], axis=0), 0.3 * math.sqrt(3 / N), rtol=0.3
+    )
 
 
 def test_sampling_is_wider_for_columns_that_were_chosen(fits):

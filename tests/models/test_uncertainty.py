@@ -114,7 +114,9 @@ def test_algorithms_without_a_formula_have_none_and_say_which_have_one(name):
     epsilon = math.inf if name == "ight" else 1.0
     model = regressor(algorithm=name, epsilon=epsilon).fit(X, y)
     assert model.uncertainty_ is None
-    with pytest.raises(ValueError, match=f"algorithm='{name}' releases do not tell .* those of 'newton' and 'pursuit' do"):
+    with pytest.raises(
+        ValueError, match=f"algorithm='{name}' releases do not tell .* those of 'newton' and 'pursuit' do"
+    ):
         model.intervals()
 
 

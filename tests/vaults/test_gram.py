@@ -207,7 +207,9 @@ def test_without_noise_they_are_those_of_the_clipped_gradients(form, norm, basis
     z = rows[:, support] if basis is None else rows[:, support] @ basis
     each = residuals[:, None] * z
     each *= np.minimum(1, norm / np.linalg.norm(each, axis=1))[:, None]
-    np.testing.assert_allclose(vault.gram(support, release, norm, basis, theta), each.T @ each / N, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(
+        vault.gram(support, release, norm, basis, theta), each.T @ each / N, rtol=1e-9, atol=1e-14
+    )
 
 
 def test_of_several_outputs_they_are_refused_and_cost_nothing():

@@ -31,6 +31,7 @@ FEWEST_OF_A_CLASS = 25.0  # the same for the rows of the rarer class
 LOST = 0.5  # the Gram matrix's noise over what it holds along a coefficient
 MOST_LOST = 2 / 3  # of the coefficients: beyond, the others are not to be trusted either
 MOVING = 2.0  # the square of the last steps' distance to their end, in noises: that of the end, and of where they were
+GROWING, STILL_TO_GROW = 3.0, 2.0  # in noises, what a classifier may have grown by; and as many times that is to come
 LEAST_SCALE = 0.5  # a model shrunk further is mostly noise
 CLIPPED = 0.15  # of the noise's norm: what clipping the rows that a clip may cut off moves a coefficient by
 BENT, BENT_OF_CLASSES = 0.01, 0.06  # the least square of the part of an error that a step leaves
@@ -138,6 +139,8 @@ class Errors:
         usual = (self.k + 3 * math.sqrt(2 * self.k)) * (self.sd**2 + (PART_OF_SAMPLING * self._spread) ** 2)
         if self._length(self.moves) > MOVING * usual:  # by three sigmas more than noise alone
             return STILL_MOVING
+        if self.problem.loss.classifies and abs(self._growth) > GROWING * self.sd:
+            return STILL_MOVING
         if float(np.mean(self.lost[self.free :])) > MOST_LOST:
             return "the Gram matrix of the features is lost in its noise; fewer features or a larger epsilon help"
         return None
@@ -154,8 +157,8 @@ class Errors:
     @property
     def noise(self) -> Floats:
         """By all that is not sampling: known noise, and squares of what may be left."""
-        parts = self.noise_of_steps + self._noise_of_gram + self._ridge + self._left + self._clipped + self._shrinkage
-        return np.where(self.lost, np.nan, np.sqrt(parts))
+        left = self._noise_of_gram + self._ridge + self._left + self._grown
+        return np.where(self.lost, np.nan, np.sqrt(self.noise_of_steps + left + self._clipped + self._shrinkage))
 
     @property
     def sampling(self) -> Floats:
@@ -194,7 +197,8 @@ class Errors:
     @cached_property
     def shares(self) -> Floats:
         """Of the steps in the end."""
-        return self.weights / self.weights.sum()
+        shares: Floats = self.weights / self.weights.sum()
+        return shares
 
     @property
     def sd(self) -> float:
@@ -219,7 +223,8 @@ class Errors:
     @property
     def _ridge(self) -> Floats:
         """By how much a ridge holds the end back: what it adds to the gradient over the curvature without it."""
-        return np.square(np.linalg.solve(self.gram, (self.hessian - self.gram) @ self.moves))
+        held_back: Floats = np.linalg.inv(self.gram) @ (self.hessian - self.gram) @ self.moves
+        return np.square(held_back)
 
     @property
     def _left(self) -> Floats:
@@ -233,6 +238,25 @@ class Errors:
         part = max(part, BENT_OF_CLASSES if self.problem.loss.classifies else BENT)
         left: Floats = 2 * part * self._length(self.moves) / self.k * np.diag(self.inverse)
         return left
+
+    @property
+    def _growth(self) -> float:
+        """By how much the last steps made a model longer, in white coordinates."""
+        size = math.sqrt(self._length(self._slopes))
+        return -float(self._slopes @ self.hessian @ self.moves) / size if size > 0 else 0.0
+
+    @property
+    def _grown(self) -> Floats:
+        """Curvatures of classes are smallest along the model, so steps are too short there: it may grow on."""
+        if not self.problem.loss.classifies:
+            return np.zeros(self.k)
+        size = max(self._length(self._slopes), 1e-300)
+        return (STILL_TO_GROW * self._growth) ** 2 * np.square(self._slopes) / size
+
+    @property
+    def _slopes(self) -> Floats:
+        """The end without the constant."""
+        return np.where(np.arange(self.k) < self.free, 0.0, self.end)
 
     @property
     def _clipped(self) -> Floats:

@@ -137,7 +137,9 @@ class NewtonPath:
         self.clip = clip
         self.known = self._known()
         total = math.fsum(step.weight for step in self.known)
-        towards = sum((step.weight / total * (step.values + step.move) for step in self.known), np.zeros_like(self.values))
+        towards = sum(
+            (step.weight / total * (step.values + step.move) for step in self.known), np.zeros_like(self.values)
+        )
         self.values = self.values + self._held_back(towards - self.values)
 
     def _known(self) -> list[Step]:
@@ -148,7 +150,9 @@ class NewtonPath:
             return later
         ways = [last.values - step.values for step in later]
         lengths = [float(np.einsum("ik,ij,jk->", way, self.hessian, way)) for way in ways]
-        return [step for step, length in zip(later, lengths, strict=True) if BENT * length * step.weight <= last.move.size]
+        return [
+            step for step, length in zip(later, lengths, strict=True) if BENT * length * step.weight <= last.move.size
+        ]
 
     def finish(self) -> None:
         """The intercept, so that predictions are right on the average."""
@@ -205,8 +209,8 @@ class NewtonPath:
             budget = self.vault.plan.budget
             strength = self.problem.n * math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta))
             answers = Answers(
-                self.problem, self.steps, self.known, self.matrix, self.gram.noise, meat, self._noise, self.scale, rarer, strength,
-                self.pruning,
+                self.problem, self.steps, self.known, self.matrix, self.gram.noise, meat, self._noise, self.scale,
+                rarer, strength, self.pruning,
             )  # fmt: skip
             errors = Errors(answers, self.values[:, 0])
             why = STILL_MOVING if self.held else errors.objection
