@@ -21,7 +21,7 @@ STEPS = 50  # of Newton's method, for classes
 
 
 def coverage_of(name: str, method: str, epsilon: float, seed: int) -> dict[str, Any]:
-    """Of one fit: how many intervals held the refit on the same rows, of how many that there are, and their median width
+    """Of one fit: how many intervals held the refit on the same rows, of how many there are, and their median width
     over that of the refit's own intervals. Raises ValueError where the algorithm knows none."""
     model, encoded = fitted(name, method, epsilon, seed), encoded_table(name)
     if encoded.classes is not None and len(encoded.classes) > 2:

@@ -30,7 +30,7 @@ def numbers(X, seed=1):
 
 def labels(X, centre=0.0, seed=1):
     theta = np.zeros(X.shape[1])
-    theta[:4] = 2 * THETA
+    theta[:4] = THETA
     return (np.random.default_rng(seed).uniform(size=len(X)) < 1 / (1 + np.exp(-centre - X @ theta))).astype(int)
 
 
@@ -92,7 +92,7 @@ def test_intervals_hold_the_true_coefficients(kind):
     missed, shown = 0, 0
     for seed in range(40):
         X = rows(10_000, seed=seed)
-        model, truth = (regressor(epsilon=3.0), THETA) if kind == "numbers" else (classifier(epsilon=8.0), 2 * THETA)
+        model, truth = (regressor(epsilon=3.0), THETA) if kind == "numbers" else (classifier(epsilon=8.0), THETA)
         y = numbers(X, seed + 100) if kind == "numbers" else labels(X, seed=seed + 100)
         model.set_params(random_state=seed).fit(X, y)
         if model.uncertainty_ is None:

@@ -107,7 +107,7 @@ class Newton:
         floor = FLOOR_OF_CLASSES if problem.loss.classifies else FLOOR
         settings = {
             "stages": [list(stage) for stage in stages],
-            "why_no_intervals": why_untold(problem, rho, stages),
+            "why_no_intervals": _untold(problem, rho, stages),
             "floor": 1.0 if strength_of(problem, rho) < WEAK else floor,
             "clip": "private near maxima",
             "order": order,
@@ -153,12 +153,18 @@ def stages_of(problem: LinearProblem, rho: float) -> list[Stage]:
     return [Stage(picks, steps, s), Stage(0, REFINEMENTS, s)]
 
 
+def _untold(problem: LinearProblem, rho: float, stages: list[Stage]) -> str | None:
+    """Why there will be no standard errors."""
+    first, last = stages[0], stages[-1]
+    return why_untold(problem, rho, last.keep if last is not first else first.picks or problem.d, last.keep)
+
+
 def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Iterator[Release]:
     """All of them, in their order."""
     classes, intercept = problem.loss.classifies, problem.intercept
     clip = part_of(rho, CLIP_ERROR / strength_of(problem, rho), CLIP)
     near = GumbelNearMaximum.for_rho(clip)
-    first, told = stages[0], why_untold(problem, rho, stages) is None
+    first, told = stages[0], _untold(problem, rho, stages) is None
     clips = len(stages) + sum(stage.steps for stage in stages)
     clips += (first.picks > 0) + intercept + (intercept and not classes)
     start, meat = part_of(rho, START_ERROR / strength_of(problem, rho), START), MEAT * rho if told else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,16 +53,6 @@ class Step(NamedTuple):
     """The Hessian without its ridge is the Gram matrix times this."""
 
 
-class Stage(Protocol):
-    """As the algorithm plans it."""
-
-    @property
-    def picks(self) -> int: ...
-
-    @property
-    def keep(self) -> int: ...
-
-
 class Pruning(NamedTuple):
     """The quadratic on which columns went, and the noise variance in its coordinates."""
 
@@ -72,14 +62,13 @@ class Pruning(NamedTuple):
     left: Indices
 
 
-def why_untold(problem: LinearProblem, rho: float, stages: Sequence[Stage]) -> str | None:
-    """By public numbers alone, why there are no standard errors; None if there are, unless the answers object."""
-    first, last = stages[0], stages[-1]
-    columns = last.keep if last is not first else first.picks or problem.d
+def why_untold(problem: LinearProblem, rho: float, columns: int, keep: int) -> str | None:
+    """By public numbers alone, why there are no standard errors of what ``keep`` of the last stage's ``columns`` end at;
+    None if there are, unless the answers object."""
     if problem.outputs > 1:
         return "algorithm='newton' has no formulas for the standard errors of several classes"
     strength = problem.n * math.sqrt(2 * rho)
-    if strength < FEWEST * (columns + problem.intercept) or columns > last.keep:
+    if strength < FEWEST * (columns + problem.intercept) or columns > keep:
         return (
             f"{problem.counted} and epsilon are too few for standard errors of {columns} coefficients: n sqrt(2 rho) = "
             f"{strength:.3g} should be {FEWEST:g} for each"
