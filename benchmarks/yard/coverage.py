@@ -21,22 +21,24 @@ STEPS = 50  # of Newton's method, for classes
 
 
 def coverage_of(name: str, method: str, epsilon: float, seed: int) -> dict[str, Any]:
-    """Of one fit: how many intervals held the refit on the same rows, of how many, and their median width over that of
-    the refit's own intervals. Raises ValueError where the model has no intervals."""
+    """Of one fit: how many intervals held the refit on the same rows, of how many there are, and their median width
+    over that of the refit's own intervals. Raises ValueError where the algorithm knows none."""
     model, encoded = fitted(name, method, epsilon, seed), encoded_table(name)
     if encoded.classes is not None and len(encoded.classes) > 2:
         raise ValueError("several classes: no refit is defined")
-    intervals = model.intervals(LEVEL)
     support = model.support_
-    if len(support) == 0:
+    if len(support) == 0 or model.why_no_intervals_ is not None:  # another fit of the same table may have some
         return {"held": 0, "of": 0, "width": None}
+    intervals = model.intervals(LEVEL)
     values, errors = refit(encoded, support)
     spread = _spread(name, encoded)[support]
     values, errors = values / spread, errors / spread
+    known = np.isfinite(intervals).all(axis=1)  # a coefficient may have none
     held = (intervals[:, 0] <= values) & (values <= intervals[:, 1])
     own = 2 * norm.ppf((1 + LEVEL) / 2) * errors
-    width = float(np.median((intervals[:, 1] - intervals[:, 0]) / np.maximum(own, 1e-12)))
-    return {"held": int(held.sum()), "of": len(support), "width": width}
+    widths = ((intervals[:, 1] - intervals[:, 0]) / np.maximum(own, 1e-12))[known]
+    width = float(np.median(widths)) if known.any() else None
+    return {"held": int(held.sum()), "of": int(known.sum()), "width": width}
 
 
 def _spread(name: str, encoded: Encoded) -> Any:

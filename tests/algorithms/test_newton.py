@@ -65,7 +65,9 @@ def test_the_shares_of_a_plan_add_up_to_the_budget_and_all_are_asked_in_order(lo
     rho = zcdp_rho(epsilon, 1e-8)
     assert rho * (1 - 1e-9) <= plan.cost.rho <= rho
     assert len(plan.order) == sum(release.times for release in plan.releases)
-    assert len(of_kind(plan, GaussianGram)) == len(plan.settings["stages"])
+    assert len(of_kind(plan, GaussianGram)) == len(plan.settings["stages"]) + (
+        plan.settings["why_no_intervals"] is None
+    )
     assert len(of_kind(plan, GaussianMean)) == intercept
     assert len(of_kind(plan, GumbelQuantile)) == (intercept and loss == "squared")
 

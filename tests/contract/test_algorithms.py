@@ -27,7 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
 ALL = {**REGISTRY, **DENSE}
 NOT_PRIVATE = {"ight", "storm", "sgd", "lssgd"}
 ADAPTIVE = {"dp-agd"}  # decides while it runs what to ask: its plan is a cap
-NO_EXACT_SAMPLER = {"two-stage", "objective-perturbation"}  # its noise enters an objective, whose minimiser is found in floating point
+# their noise enters an objective, whose minimiser is found in floating point
+NO_EXACT_SAMPLER = {"two-stage", "objective-perturbation"}
 EPSILON = {name: math.inf if name in NOT_PRIVATE else 2.0 for name in ALL}
 PRIVATE = [name for name in ALL if name not in NOT_PRIVATE]
 LOSSES = ["squared", "logistic"]

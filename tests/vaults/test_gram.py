@@ -15,6 +15,7 @@ from thresher.privacy.plan import Answer, Plan
 from thresher.privacy.releases import GaussianGram, GaussianMoments, GumbelQuantile
 from thresher.privacy.sensitivity import gradient_sensitivity, gram_sensitivity
 from thresher.vaults import CentralVault
+from thresher.vaults.central import gradients
 from thresher.vaults.engines.dense import DenseEngine
 from thresher.vaults.engines.sparse import SparseEngine
 from thresher.vaults.losses import SQUARED, loss_named
@@ -142,6 +143,83 @@ def test_the_wild_row_test_notices_rows_that_are_not_scaled(adjacency, form, eng
 def test_replacing_a_row_breaks_the_sensitivity_of_adding_one():
     moved, stated = movement(*worst_pair("replace-one"), adjacency="add-remove")
     assert moved > 1.4 * stated
+
+
+# -- second moments of gradients ------------------------------------------------------------------------------------
+
+
+def movement_of_gradients(first, second, *, basis=None, norm, adjacency="replace-one", form="dense", **facts):
+    answers, stated, theta = [], [], np.linspace(-2.0, 3.0, D + 1)
+    for X, y in (first, second):
+        release = GaussianGram(1, 0.0)
+        vault = make_vault(FORMS[form](X), y, release, n=len(first[0]), adjacency=adjacency, intercept=True, **facts)
+        answers.append(vault.gram(np.arange(D + 1), release, norm, basis, theta))
+        stated.append(vault.answers[-1].sensitivity)
+    assert stated[0] == stated[1]
+    return float(np.linalg.norm(answers[0] - answers[1])), stated[0]
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_wild_row_moves_the_moments_of_gradients_by_no_more_than_stated(form, adjacency, loss, data):
+    X, y = some_rows(seed=data.draw(st.integers(0, 5), "seed"))
+    y = np.sign(y) > 0 if loss == "logistic" else y
+    at = data.draw(st.integers(0, N - 1), "at")
+    row = data.draw(st.lists(WILD_ENTRIES, min_size=D, max_size=D) | st.just(-X[at]) | st.just([1e9] * D), "row")
+    target = data.draw(st.sampled_from([0.0, 1.0] if loss == "logistic" else [0.0, 1e300, -1e300]), "target")
+    basis = data.draw(st.sampled_from([None, np.eye(D + 1)[:, :3] + 0.3, 1e6 * np.eye(D + 1)]), "basis")
+    moved, stated = movement_of_gradients(
+        (X, y.astype(float)),
+        with_row(X, y.astype(float), row, target, adjacency, at),
+        form=form,
+        adjacency=adjacency,
+        loss=loss,
+        basis=basis,
+        norm=data.draw(st.sampled_from([1e-3, 0.5, 100.0]), "norm"),
+        bounds=data.draw(st.sampled_from(SOME_BOUNDS), "bounds"),
+    )
+    assert moved <= stated * (1 + 1e-9)
+
+
+def test_the_wild_row_test_notices_gradients_that_are_not_clipped(monkeypatch):
+    X, y = np.zeros((N, D)), np.zeros(N)
+    X[0, 0] = 1.0
+    pair = (X, y), with_row(X, y, [-1.0] * D, -1.0, "replace-one", 0)
+    moved, stated = movement_of_gradients(*pair, norm=0.1)
+    assert moved <= stated
+    monkeypatch.setattr(gradients, "clip_residuals", lambda residuals, limits: residuals)
+    moved, stated = movement_of_gradients(*pair, norm=0.1)
+    assert moved > stated
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("norm", [0.2, 100.0], ids=["clipped", "whole"])
+@pytest.mark.parametrize("basis", [None, np.arange(6.0).reshape(3, 2) / 5 - 0.4], ids=["columns", "basis"])
+def test_without_noise_they_are_those_of_the_clipped_gradients(form, norm, basis):
+    X, y = some_rows()
+    theta, support, release = np.linspace(-0.5, 0.4, D + 1), np.array([3, D, 0]), GaussianGram(1, 0.0)
+    vault = make_vault(FORMS[form](X), y, release, intercept=True)
+    rows = in_units(X, vault.problem)
+    residuals = np.clip(X, -1, 1) @ theta[:D] + vault.problem.intercept_column * theta[D] - np.clip(y, -1, 1)
+    z = rows[:, support] if basis is None else rows[:, support] @ basis
+    each = residuals[:, None] * z
+    each *= np.minimum(1, norm / np.linalg.norm(each, axis=1))[:, None]
+    np.testing.assert_allclose(
+        vault.gram(support, release, norm, basis, theta), each.T @ each / N, rtol=1e-9, atol=1e-14
+    )
+
+
+def test_of_several_outputs_they_are_refused_and_cost_nothing():
+    problem = LinearProblem(N, D, Bounds(feature=1.0), sparsity=2, loss=loss_named("multinomial"), outputs=3)
+    release = GaussianGram(1, 1.0)
+    y = np.eye(3)[np.arange(N) % 3]
+    vault = CentralVault(some_rows()[0], y, Plan("test", problem, Budget(math.inf, 1e-6), (release,)), NoiseSource(0))
+    with pytest.raises(ValueError, match="one output"):
+        vault.gram(np.arange(D), release, 1.0, None, problem.origin())
+    vault.gram(np.arange(D), release, 1.0)
 
 
 # -- exact values -------------------------------------------------------------------------------------------------

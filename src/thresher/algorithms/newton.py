@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from thresher.algorithms.newton_errors import why_untold
 from thresher.algorithms.newton_path import NewtonPath
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
@@ -29,6 +30,7 @@ from thresher.vaults.problem import LinearProblem
 
 __all__ = ["Newton", "fits_at_once"]
 
+MEAT = 0.04  # of the budget: the second moments of gradients, which standard errors need, where there are any
 START_ERROR, START = 30.0, (0.02, 0.2)  # shares of classes may be off by so many rows in n sqrt(2 rho); the least and
 # largest part of the budget for them; the least for a median
 FINISH = 0.03  # of the budget, for its correction at the end
@@ -106,6 +108,7 @@ class Newton:
         floor = FLOOR_OF_CLASSES if problem.loss.classifies else FLOOR
         settings = {
             "stages": [list(stage) for stage in stages],
+            "why_no_intervals": _untold(problem, rho, stages),
             "floor": 1.0 if strength_of(problem, rho) < WEAK else floor,
             "clip": "private near maxima",
             "order": order,
@@ -122,6 +125,7 @@ class Newton:
                 path.step()
             path.prune(keep)
         path.shrink()
+        vault.published |= path.told()
         path.finish()
         return path.theta
 
@@ -150,16 +154,23 @@ def stages_of(problem: LinearProblem, rho: float) -> list[Stage]:
     return [Stage(picks, steps, s), Stage(0, REFINEMENTS, s)]
 
 
+def _untold(problem: LinearProblem, rho: float, stages: list[Stage]) -> str | None:
+    """Why there will be no standard errors."""
+    first, last = stages[0], stages[-1]
+    return why_untold(problem, rho, last.keep if last is not first else first.picks or problem.d, last.keep)
+
+
 def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Iterator[Release]:
     """All of them, in their order."""
     classes, intercept = problem.loss.classifies, problem.intercept
     clip = part_of(rho, CLIP_ERROR / strength_of(problem, rho), CLIP)
     near = GumbelNearMaximum.for_rho(clip)
-    first, *_ = stages
+    first, told = stages[0], _untold(problem, rho, stages) is None
     clips = len(stages) + sum(stage.steps for stage in stages)
     clips += (first.picks > 0) + intercept + (intercept and not classes)
     start = part_of(rho, START_ERROR / strength_of(problem, rho) if classes else 0.0, START)
-    left = rho if math.isinf(rho) else (rho - clips * clip - intercept * (start + FINISH * rho)) * INWARD
+    meat = MEAT * rho if told else 0.0
+    left = rho if math.isinf(rho) else (rho - clips * clip - intercept * (start + FINISH * rho) - meat) * INWARD
     if intercept:
         yield (GaussianRestrictedGradient if classes else GumbelQuantile).for_rho(start)
     for stage, part in zip(stages, [1.0] if len(stages) == 1 else [1 - REFINED, REFINED], strict=True):
@@ -177,6 +188,8 @@ def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Itera
         for share in growing / growing.sum():
             yield near
             yield GaussianRestrictedGradient.for_rho((1 - gram - mean) * (1 - picks) * part * float(share) * left)
+    if told:
+        yield GaussianGram.for_rho(MEAT * rho)
     if intercept:
         if not classes:
             yield near

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from thresher.algorithms.defaults import largest_residual
 from thresher.algorithms.gaussian_margins import centre_of, mean_curvature
+from thresher.algorithms.newton_errors import METHOD, STILL_MOVING, Answers, Errors, Pruning, Step
 from thresher.algorithms.quadratic import NoisyGram, eliminate, inverse_root, ridge_for
+from thresher.algorithms.uncertainty import Uncertainty
 from thresher.privacy.arrays import Floats, Indices
+from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.facts import INTERCEPT_ENTRY
 from thresher.privacy.releases import (
     GaussianGram,
@@ -32,20 +35,13 @@ PRICE = 1.0  # of a level, in noise scales: how far above the tail the noise may
 ALLOWED = 4.0  # times the noise of a sum, in rows: clipping so many rows does as much harm as the noise
 ALLOWED_NORMS, ALLOWED_MEANS = 0.05, 0.1  # of the rows
 NOISE, NOISE_OF_CLASSES = 0.2, 0.03  # variance that the noise of a step may add to a margin, in units of the residual's
+BENT = 0.06  # of the square of an error is left by a step of classes
 LARGEST_MOVE = 1.0  # in log-odds
 HIGHEST = 1.5  # a typical row's gradient norm with the largest residual, times this, is the highest level
 LEAST_SHARE = 0.1  # what corrects the share of a class leaves at least this part of it
 LEAST_SCALE = 0.05  # a classifier shrinks no further: the order of its predictions is worth having
 
 Of = Literal["residuals", "gradient norms", "row norms"]
-
-
-class Step(NamedTuple):
-    """Where a step was asked for, what it would have moved by, and one over its noise variance."""
-
-    values: Floats
-    move: Floats
-    weight: float
 
 
 class NewtonPath:
@@ -69,6 +65,11 @@ class NewtonPath:
         self.shares: Floats = np.full(self.outputs, 1 / max(self.outputs, 2))
         self.gram = NoisyGram()
         self.steps: list[Step] = []
+        self.held = False
+        """Whether a move of this stage was more than is believable, and made shorter."""
+        self.known: list[Step] = []
+        """Steps of this stage that count."""
+        self.pruning: Pruning | None = None
 
     # -- questions ----------------------------------------------------------------------------------------------
 
@@ -115,7 +116,7 @@ class NewtonPath:
         gram[constant, constant] = self.vault.gram(self.support, self._next(GaussianGram), clip, basis)
         self.gram.add(gram, self._noise)
         self.matrix, self.least = self.gram.raised(self.vault.plan.settings["floor"])
-        self.steps = []
+        self.steps, self.held = [], False
 
     def step(self) -> None:
         """From the mean of all points and gradients of this stage but the first, whose curvature is a guess."""
@@ -132,11 +133,26 @@ class NewtonPath:
         gradient = gradient.reshape(len(root), self.outputs)
         if self.outputs > 1:  # exact ones add up to 0 over the classes, noise does not
             gradient = gradient - gradient.mean(axis=1, keepdims=True)
-        self.steps.append(Step(self.values, -root @ gradient * (curvature / curvatures), self._weight))
-        known = self.steps[1:] or self.steps
-        total = math.fsum(step.weight for step in known)
-        towards = sum((step.weight / total * (step.values + step.move) for step in known), np.zeros_like(self.values))
+        self.steps.append(Step(self.values, -root @ gradient * (curvature / curvatures), self._weight, root, curvature))
+        self.clip = clip
+        self.known = self._known()
+        total = math.fsum(step.weight for step in self.known)
+        towards = sum(
+            (step.weight / total * (step.values + step.move) for step in self.known), np.zeros_like(self.values)
+        )
         self.values = self.values + self._held_back(towards - self.values)
+
+    def _known(self) -> list[Step]:
+        """All steps of this stage but the first, whose curvature is a guess; of classes, whose loss bends, without
+        those from so far away that what they leave of the error is more than their noise."""
+        later, last = self.steps[1:] or self.steps, self.steps[-1]
+        if not self.classes:
+            return later
+        ways = [last.values - step.values for step in later]
+        lengths = [float(np.einsum("ik,ij,jk->", way, self.hessian, way)) for way in ways]
+        return [
+            step for step, length in zip(later, lengths, strict=True) if BENT * length * step.weight <= last.move.size
+        ]
 
     def finish(self) -> None:
         """The intercept, so that predictions are right on the average."""
@@ -166,6 +182,9 @@ class NewtonPath:
                 self.values[left, output] = values
             return
         ((values, left),) = found
+        if len(self.means) == self.problem.d:  # else nobody knows how close the others were
+            variance = 1 / math.fsum(step.weight for step in self.known)
+            self.pruning = Pruning(self.values[:, 0], self.hessian, variance, left)
         self.values, self.support = values[:, None], self.support[left]
         self.means = self.means[left[self.free :] - self.free]
         self.gram.keep(left)
@@ -175,10 +194,33 @@ class NewtonPath:
         """By what the noise alone would explain (James and Stein 1961): a model of noise is worse than none."""
         rest = self.values[self.free :]
         energy = np.einsum("ik,ij,jk->k", rest, self.hessian[self.free :, self.free :], rest)
-        known = math.fsum(step.weight for step in self.steps[1:] or self.steps)
-        noise = np.count_nonzero(rest, axis=0) / known
+        noise = np.count_nonzero(rest, axis=0) / math.fsum(step.weight for step in self.known)
         scale = np.maximum(1 - noise / np.maximum(energy, 1e-300), LEAST_SCALE if self.classes else 0.0)
         self.values[self.free :] *= scale
+        self.scale = float(scale[0])
+
+    def told(self) -> dict[str, object]:
+        """Standard errors for who fits, or why there are none; the second moments of gradients are asked for them."""
+        why = self.vault.plan.settings["why_no_intervals"]
+        if why is None:
+            basis, release = self._basis() @ self.steps[-1].root, self._next(GaussianGram)
+            meat = self.vault.gram(self.support, release, self.clip, basis, self.theta)
+            rarer = float(np.minimum(self.shares, 1 - self.shares)[0]) if self.classes else None
+            budget = self.vault.plan.budget
+            strength = self.problem.n * math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta))
+            answers = Answers(
+                self.problem, self.steps, self.known, self.matrix, self.gram.noise, meat, self._noise, self.scale,
+                rarer, strength, self.pruning,
+            )  # fmt: skip
+            errors = Errors(answers, self.values[:, 0])
+            why = STILL_MOVING if self.held else errors.objection
+        if why is not None:
+            return {"uncertainty": None, "why_no_intervals": why}
+        whole = {name: self.problem.origin() for name in ("noise", "sampling", "stability")}
+        units = self.problem.units[self.support]
+        whole["noise"][self.support], whole["sampling"][self.support] = errors.noise / units, errors.sampling / units
+        whole["stability"][self.support] = errors.stability
+        return {"uncertainty": Uncertainty(**whole, method=METHOD)}
 
     @property
     def theta(self) -> Floats:
@@ -221,6 +263,7 @@ class NewtonPath:
         """A move that changes margins by no more than is believable."""
         size = math.sqrt(float(np.max(np.einsum("ik,ij,jk->k", move, self.matrix, move))))
         limit = LARGEST_MOVE if self.classes else 2 * self.problem.target_radius
+        self.held |= size > limit
         return move * min(1.0, limit / max(size, 1e-300))
 
     def _log_odds(self, shares: Floats) -> Floats:

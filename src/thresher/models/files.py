@@ -106,7 +106,9 @@ def _read(model: Record) -> LinearModel:
     coefficients[:, model["support"]] = values
     intercepts = np.atleast_1d(np.asarray(model["intercept"], dtype=np.float64))
     told = model.get("uncertainty")  # absent from files of earlier versions
-    restore(estimator, coefficients, intercepts, None if told is None else Uncertainty.from_dict(told))
+    published: dict[str, object] = {"uncertainty_": None if told is None else Uncertainty.from_dict(told)}
+    published["why_no_intervals_"] = model.get("why_no_intervals")
+    restore(estimator, coefficients, intercepts, {name: each for name, each in published.items() if each is not None})
     if estimator.schema is None and model["feature_names"]:
         estimator.feature_names_in_ = np.array(model["feature_names"], dtype=object)
     if isinstance(estimator, ClassifierModel):

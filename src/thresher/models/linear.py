@@ -48,7 +48,7 @@ __all__ = [
 Predictions = Any
 """An array of NumPy for rows in memory, of Dask for rows that are not."""
 
-WITH_UNCERTAINTY = ("pursuit",)
+WITH_UNCERTAINTY = ("newton", "pursuit")
 
 
 Model = TypeVar("Model", bound="LinearModel")
@@ -78,6 +78,7 @@ class LinearModel(TabularModel):
     """Names of columns that the rows themselves do not carry."""
 
     uncertainty_: Uncertainty | None = None
+    why_no_intervals_: str | None = None
     """Standard errors and stability of the selected coefficients, where the algorithm that ran has a formula."""
 
     def __init_subclass__(cls, **options: object) -> None:
@@ -145,6 +146,7 @@ class LinearModel(TabularModel):
             "intercept": _one_or_all(np.ravel(self.intercept_).tolist()),
             "certificate": json.loads(self.certificate_.to_json()),
             "uncertainty": None if self.uncertainty_ is None else self.uncertainty_.to_dict(),
+            "why_no_intervals": self.why_no_intervals_,
         }
         write_atomically(path, json.dumps(model, indent=2, allow_nan=False, default=_plain) + "\n")
         logs.saved(path)
@@ -185,6 +187,8 @@ class LinearModel(TabularModel):
         loss = self._loss_of(len(self._coefficients()))
         if not is_own(loss):
             return f"no standard errors are known for the loss {loss.name!r}"
+        if self.why_no_intervals_ is not None:
+            return self.why_no_intervals_
         if self.algorithm_ in WITH_UNCERTAINTY:
             return "the file of this model was written by a version that kept no standard errors; fit it again"
         return (
@@ -269,15 +273,16 @@ def name_columns(model: LinearModel, names: list[str] | None, assumptions: tuple
     model._columns, model._read = names, assumptions
 
 
-def restore(model: LinearModel, coefficients: Floats, intercepts: Floats, uncertainty: Uncertainty | None) -> None:
+def restore(model: LinearModel, coefficients: Floats, intercepts: Floats, published: Published) -> None:
     """Make what a file holds the fitted attributes of a model: as after its fit, by which they were published."""
     model._store(coefficients, intercepts)
     model.n_features_in_ = coefficients.shape[1]
     if model.schema is not None:
         model.schema_ = Schema.of(model.schema)
         model._name_columns()
-    if uncertainty is not None:
-        model.uncertainty_, model._published = uncertainty, ["uncertainty_"]
+    model._published = list(published)
+    for name, value in published.items():
+        setattr(model, name, value)
 
 
 def _plain(value: Any) -> Any:

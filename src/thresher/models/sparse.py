@@ -66,8 +66,11 @@ class SparseRegressor(SparseOptions, RegressorModel):
     certificate_, plan_, algorithm_
         What it cost, what was planned, and what ran.
     uncertainty_
-        With "pursuit": standard errors (privacy noise, sampling) and stability of the selected coefficients, an
-        ``thresher.algorithms.uncertainty.Uncertainty``; otherwise None. ``intervals(level)`` are the intervals.
+        With "newton" and "pursuit": standard errors (privacy noise, sampling) and stability of the selected
+        coefficients, an ``thresher.algorithms.uncertainty.Uncertainty``; otherwise None. ``intervals(level)`` are the
+        intervals.
+    why_no_intervals_
+        With "newton": a sentence that says why ``uncertainty_`` is None, if it is; otherwise None.
     auxiliary_
         With "dpsl-kt": the labelled public data set (rows, labels) that was released.
 
@@ -143,8 +146,11 @@ class SparseClassifier(SparseOptions, ClassifierModel):
     certificate_, plan_, algorithm_
         What it cost, what was planned, and what ran.
     uncertainty_
-        With "pursuit": standard errors (privacy noise, sampling) and stability of the selected coefficients, an
-        ``thresher.algorithms.uncertainty.Uncertainty``; otherwise None. ``intervals(level)`` are the intervals.
+        With "newton" and "pursuit": standard errors (privacy noise, sampling) and stability of the selected
+        coefficients, an ``thresher.algorithms.uncertainty.Uncertainty``; otherwise None. ``intervals(level)`` are the
+        intervals.
+    why_no_intervals_
+        With "newton": a sentence that says why ``uncertainty_`` is None, if it is; otherwise None.
     auxiliary_
         With "dpsl-kt": the labelled public data set (rows, labels) that was released.
 

@@ -108,11 +108,14 @@ def _secret(certificate: Certificate) -> str:
 # -- coefficients ---------------------------------------------------------------------------------------------------
 
 
-def _row(c: Coefficient) -> tuple[object, ...]:
-    if c.interval is None:
+def _row(c: Coefficient, certain: bool) -> tuple[object, ...]:
+    if not certain:
         return (c.title, c.value)
+    stability = "unknown" if math.isnan(c.stability) else f"{100 * c.stability:.0f} %"
+    if c.interval is None:
+        return (c.title, c.value, "unknown", "", "", "", stability)
     low, high = c.interval
-    error, stability = math.hypot(c.noise, c.sampling), f"{100 * c.stability:.0f} %"
+    error = math.hypot(c.noise, c.sampling)
     return (c.title, c.value, f"{low:.4g} to {high:.4g}", error, c.noise, c.sampling, stability)
 
 
@@ -132,8 +135,7 @@ def _coefficients(model: FittedModel) -> list[str]:
     else:
         parts.append(
             page.paragraph(
-                f"There are no intervals: what {model.algorithm_} released does not determine how far the coefficients "
-                "may be off, and to look at the rows again would cost privacy."
+                f"There are no intervals: {summary.why_no_intervals}. To look at the rows again would cost privacy."
             )
         )
     top = list(classes.items())[:MOST_CHARTS]
@@ -147,7 +149,7 @@ def _coefficients(model: FittedModel) -> list[str]:
 
 def _chart(name: str, found: tuple[Coefficient, ...], certain: bool) -> str:
     top = found[:MOST_DRAWN]
-    intervals = [c.interval for c in top if c.interval is not None] if certain else None
+    intervals = [c.interval or (c.value, c.value) for c in top] if certain else None
     drawing = dots([c.title for c in top], [c.value for c in top], intervals, "coefficient", name)
     caption = f"The {len(top)} largest of {len(found)} coefficients" if len(found) > len(top) else "All coefficients"
     return page.figure(drawing, f"{caption}{f', with {100 * LEVEL:g} % intervals' if certain else ''}.")
@@ -157,7 +159,7 @@ def _table(found: tuple[Coefficient, ...], intercept: float, certain: bool) -> s
     columns = ["feature", "coefficient"]
     if certain:
         columns += [f"{100 * LEVEL:g} % interval", "standard error", "of privacy noise", "of sampling", "stability"]
-    rows = [_row(c) for c in found] + [("(intercept)", intercept, *[""] * (len(columns) - 2))]
+    rows = [_row(c, certain) for c in found] + [("(intercept)", intercept, *[""] * (len(columns) - 2))]
     whole = page.table(columns, rows)
     return whole if len(found) <= MOST_DRAWN else page.collapsible(f"All {len(found)} coefficients", whole, "table")
 

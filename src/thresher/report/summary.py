@@ -54,7 +54,7 @@ class FittedModel(Protocol):
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A coefficient that is not zero; NaN and None where the algorithm tells nothing about its error."""
+    """A coefficient that is not zero; NaN and None where the algorithm tells nothing about its error, or stability."""
 
     position: int
     name: str | None
@@ -202,10 +202,11 @@ class Summary:
     def _cells(self, coefficient: Coefficient) -> list[str]:
         unit = [coefficient.unit] * self._has_units
         cells = [coefficient.feature, *unit, f"{coefficient.value:+.4g}"]
-        if coefficient.interval is None:
+        if self.why_no_intervals is not None:
             return cells
-        low, high = coefficient.interval
-        return [*cells, f"{low:+.4g} to {high:+.4g}", f"{coefficient.stability:.0%}"]
+        low, high = coefficient.interval or (math.nan, math.nan)
+        interval = "unknown" if math.isnan(low) else f"{low:+.4g} to {high:+.4g}"
+        return [*cells, interval, "unknown" if math.isnan(coefficient.stability) else f"{coefficient.stability:.0%}"]
 
     def _pad(self, cells: list[str]) -> list[str]:
         return cells + [""] * (len(self.columns) - len(cells))
@@ -243,7 +244,10 @@ def _coefficients_of(
     if sure is not None:
         intervals = np.reshape(model.intervals(level), (len(values), len(support), 2))[k].tolist()
         parts = (np.atleast_2d(part)[k].tolist() for part in (sure.noise, sure.sampling, sure.stability))
-        errors = [((low, high), *rest) for (low, high), *rest in zip(intervals, *parts, strict=True)]
+        errors = [
+            (None if math.isnan(low) else (low, high), *rest)
+            for (low, high), *rest in zip(intervals, *parts, strict=True)
+        ]
     found = [
         Coefficient(
             j, None if names is None else str(names[j]), float(row[j]), "" if units is None else str(units[j]), *error

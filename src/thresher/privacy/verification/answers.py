@@ -107,6 +107,7 @@ def _newton(settings: Settings, columns: int) -> list[Asked]:
     means = picked if stages[0][0] else 1
     asked = {"gram": len(stages), "restricted gradient": steps, "near maximum": len(stages) + picked + steps}
     asked |= {"selection": picked} if picked else {}
+    asked["gram"] += settings["why_no_intervals"] is None  # the second moments of gradients
     centred = {**asked, "mean": means, "near maximum": asked["near maximum"] + means}
     return [
         asked,

@@ -66,15 +66,27 @@ class Averages(Rows):
         error = self._round_off(3 * clip)
         return self._release_noisy(centred, release, clip, self._sensitivity(release, clip), error) + 0.5
 
-    def gram(self, support: Indices, release: Release, norm: float, basis: Floats | None = None) -> Floats:
+    def gram(
+        self, support: Indices, release: Release, norm: float, basis: Floats | None = None, theta: Floats | None = None
+    ) -> Floats:
         """(1/n) sum_i x_i x_i' + noise over the columns in ``support`` in units, rows scaled to l2 norm ``norm``; with
-        a public ``basis``, of z_i = basis' x_i."""
+        a public ``basis``, of z_i = basis' x_i.
+
+        With ``theta``, of r_i x_i or r_i z_i, the second moments of the gradients there, each of l2 norm ``norm`` at
+        most: two such terms have no negative inner product either, so sensitivity and price are those of any rows.
+        """
         clip = float(norm) ** 2
         self._check_support(support)
         self._check_basis(basis, support)
-        engine = self._charge("gram", release, clip, self.problem.origin())
+        if theta is not None and self.problem.outputs > 1:
+            raise ValueError("theta: second moments of gradients are those of one output; ask one_against_rest(k)")
+        engine = self._charge("gram", release, clip, self.problem.origin() if theta is None else theta)
         columns, _, norms = self._restricted(engine, support, basis)
-        factors = np.minimum(1.0, self._limits_of(norms, float(norm)))
+        limits = self._limits_of(norms, float(norm))
+        if theta is None:
+            factors = np.minimum(1.0, limits)
+        else:
+            factors = clip_residuals(self._residuals(self._margins(engine, theta)), limits)
         if self._shares is not None:
             factors *= np.sqrt(self._shares.of_rows)
         matrix = columns.gram(factors) / self.problem.n
