@@ -10,7 +10,7 @@ from scipy import stats
 
 from thresher import SparseClassifier, SparseRegressor, load_model
 from thresher.algorithms import newton_path
-from thresher.algorithms.newton_errors import CLIPPED, Errors
+from thresher.algorithms.newton_errors import Errors
 
 pytestmark = pytest.mark.filterwarnings("ignore::thresher.PrivacyWarning")
 
@@ -79,20 +79,20 @@ def test_the_noise_of_the_steps_is_known_exactly(fits):
 
 
 def test_noise_alone_covers_least_squares_on_the_same_rows(fits):
-    """160 intervals, of which at most 10 % miss: more than 32 do once in 1e4. With half the noise 40 % would."""
+    """160 intervals, of which at most 10 % miss: more than 32 do once in 1e4. With half the noise more do."""
     off, errors = fits
     noise = np.array([each.noise[1:] for each in errors])
     assert np.count_nonzero(np.abs(off) > 1.645 * noise) <= 32
-    assert np.count_nonzero(np.abs(off) > 1.645 * noise / 2) > 32 * CLIPPED
+    assert np.count_nonzero(np.abs(off) > 1.645 * noise / 2) > 32
 
 
 @pytest.mark.parametrize("kind", ["numbers", "classes"])
 def test_intervals_hold_the_true_coefficients(kind):
-    """25 fits or more of fresh rows, 100 intervals at 90 %: more than a fifth of misses come less than once in 500."""
+    """20 fits or more of fresh rows, 80 intervals at 90 %: more than a fifth of misses come less than once in 200."""
     missed, shown = 0, 0
     for seed in range(40):
-        X = rows(10_000, seed=seed)
-        model, truth = (regressor(epsilon=3.0), THETA) if kind == "numbers" else (classifier(epsilon=8.0), THETA)
+        X = rows(N, seed=seed)
+        model, truth = (regressor(epsilon=3.0), THETA) if kind == "numbers" else (classifier(), THETA)
         y = numbers(X, seed + 100) if kind == "numbers" else labels(X, seed=seed + 100)
         model.set_params(random_state=seed).fit(X, y)
         if model.uncertainty_ is None:
@@ -100,7 +100,7 @@ def test_intervals_hold_the_true_coefficients(kind):
             continue
         low, high = model.intervals().T
         missed, shown = missed + np.count_nonzero((truth < low) | (truth > high)), shown + D
-    assert shown >= 25 * D
+    assert shown >= 20 * D
     assert missed <= shown / 5
 
 

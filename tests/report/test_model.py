@@ -116,7 +116,7 @@ def test_coefficients_come_with_their_intervals_and_both_parts_of_their_errors()
 
 def test_a_model_without_intervals_says_why():
     words = text_of(page_of(fitted("batches")))
-    assert "There are no intervals: the answers that algorithm='dp-srm' releases do not tell" in words
+    assert "There are no intervals: rows and epsilon are too few" in words
     assert "90 % interval" not in words
 
 
