@@ -63,7 +63,7 @@ class Pruning(NamedTuple):
 
 
 def why_untold(problem: LinearProblem, rho: float, columns: int, keep: int) -> str | None:
-    """By public numbers alone, why there are no standard errors of what ``keep`` of the last stage's ``columns`` end
+    """By public numbers alone, why there are no standard errors of what ``keep`` of the last stage's columns end at;
     at; None if there are, unless the answers object."""
     if problem.outputs > 1:
         return "algorithm='newton' has no formulas for the standard errors of several classes"
