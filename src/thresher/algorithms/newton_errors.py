@@ -64,7 +64,7 @@ class Pruning(NamedTuple):
 
 def why_untold(problem: LinearProblem, rho: float, columns: int, keep: int) -> str | None:
     """By public numbers alone, why there are no standard errors of what ``keep`` of the last stage's columns end at;
-    at; None if there are, unless the answers object."""
+    None if there are, unless the answers object."""
     if problem.outputs > 1:
         return "algorithm='newton' has no formulas for the standard errors of several classes"
     strength = problem.n * math.sqrt(2 * rho)
