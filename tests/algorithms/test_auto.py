@@ -19,7 +19,7 @@ def problem_of(d=50, s=5, loss="squared", outputs=1, n=1000, **bounds):
     return LinearProblem(n, d, Bounds(target=target, **bounds), sparsity=s, loss=loss_named(loss), outputs=outputs)
 
 
-def some_rows(loss, seed=0, n=300, d=20):
+def some_rows(loss, seed=0, n=300, d=60):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n, d))
     y = X[:, :2] @ [1.0, -1.0] + 0.3 * rng.normal(size=n)
@@ -53,7 +53,7 @@ WIDE = Budget(1.0, 1e-6)
         ({"row": 1.0, "d": 15}, Newton),
         ({"feature": 1.0, "n": 10_000}, Newton),
         ({"row": 1.0, "n": 10_000}, Newton),
-        ({"feature": 1.0, "n": 10_000, "d": 200}, Pursuit),
+        ({"feature": 1.0, "n": 5_000, "d": 200}, Pursuit),
         ({"feature": 1.0, "n": 10**6, "d": 300}, Newton),
         ({"feature": 1.0, "n": 10**6, "d": 301}, Pursuit),
     ],
@@ -92,14 +92,14 @@ def test_the_choice_and_the_plan_are_the_same_whatever_the_data(loss, bounds, ep
     X, y = some_rows(loss)
     model = model_of(loss, "auto", **bounds).set_params(epsilon=epsilon, sparsity=2)
     plans = [model.fit(rows, y).plan_ for rows in (X, 0 * X, 1e6 * X, X[::-1])]
-    assert all(plan == model.plan(300, 20).with_least_noise() for plan in plans)
+    assert all(plan == model.plan(300, 60) for plan in plans)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
-@pytest.mark.parametrize("sparsity", [2, 8])
+@pytest.mark.parametrize("sparsity", [2, 20])
 def test_the_model_is_that_of_the_chosen_algorithm_and_the_certificate_says_which_and_why(loss, sparsity):
     X, y = some_rows(loss)
-    name = "newton" if sparsity == 8 else "dp-ight" if loss == "multinomial" else "pursuit"
+    name = "newton" if sparsity == 20 else "dp-ight" if loss == "multinomial" else "pursuit"
     auto, chosen = (
         model_of(loss, algorithm, feature_bound=1.0).set_params(sparsity=sparsity).fit(X, y)
         for algorithm in ("auto", name)

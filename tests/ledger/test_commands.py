@@ -50,7 +50,7 @@ def test_from_grant_to_refusal(here):
     lines = json.loads(thresher("ledger", "history", "budget.db", "people", "--json").stdout)
     assert [(line["kind"], line["status"]) for line in lines] == [("grant", "granted"), ("fit", "committed")]
     shown = "".join(thresher("ledger", "history", "budget.db", "people").stdout.split())
-    assert "pursuit" in shown
+    assert "newton" in shown
 
     checked = thresher("ledger", "verify", "budget.db", "--model", "model.json", "--json")
     assert checked.exit_code == 0, checked.stdout

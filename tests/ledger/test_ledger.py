@@ -195,7 +195,7 @@ def test_steps_of_a_pipeline_pay_one_after_the_other(ledger, rows):
         warnings.simplefilter("ignore")
         pipeline = Pipeline([("scale", scaler), ("model", model_of(ledger, epsilon=0.5))]).fit(X, y)
     total = combine(pipeline)
-    assert [entry.algorithm for entry in fits_in(ledger)] == ["private-scaler", "pursuit"]
+    assert [entry.algorithm for entry in fits_in(ledger)] == ["private-scaler", "newton"]
     assert ledger.spent("people").epsilon == pytest.approx(Cost.zcdp(2 * zcdp_rho(0.5, DELTA)).epsilon(DELTA)[0])
     assert [part["ledger"]["entry"] for part in total.settings["parts"]] == [entry.id for entry in fits_in(ledger)]
 

@@ -41,7 +41,7 @@ SCREEN = 0.4  # the same, where its columns must be found first
 REFINED, GRAM_AGAIN = 0.3, 0.15  # the part of the second stage, and what it has for its Gram matrix
 STEPS, STEPS_OF_CLASSES, REFINEMENTS, GROWTH = 4, 2, 2, 1.15  # each step has so many times the budget of the one before
 SCREENED = 1.5  # times as many columns as the model may have are looked at where there are too many for a Gram matrix
-MOST_COLUMNS, EASY, CHEAP = 300, 150, (0.12, 0.03)  # parts of n sqrt(2 rho): so many columns are affordable up to EASY,
+MOST_COLUMNS, EASY, CHEAP = 300, 150, (0.2, 0.03)  # parts of n sqrt(2 rho): so many columns are affordable up to EASY,
 # and beyond
 WEAK = 150.0  # below, n sqrt(2 rho) buys one stage only, and no eigenvalue below the noise's is believed
 FLOOR, FLOOR_OF_CLASSES = 0.1, 0.5  # parts of the noise's eigenvalues that none is believed below otherwise

@@ -119,7 +119,7 @@ class NewtonPath:
         self.steps, self.held = [], False
 
     def step(self) -> None:
-        """From the mean of all points and gradients of this stage but the first, whose curvature is a guess."""
+        """From the mean of the points and gradients of this stage that count."""
         release, curvatures = self._next(GaussianRestrictedGradient), self._curvatures()
         curvature = float(curvatures.mean())
         self.hessian = self._with_ridge(curvature, release)
@@ -143,9 +143,10 @@ class NewtonPath:
         self.values = self.values + self._held_back(towards - self.values)
 
     def _known(self) -> list[Step]:
-        """All steps of this stage but the first, whose curvature is a guess; of classes, whose loss bends, without
+        """All steps of this stage but the very first, whose point is a guess; of classes, whose loss bends, without
         those from so far away that what they leave of the error is more than their noise."""
-        later, last = self.steps[1:] or self.steps, self.steps[-1]
+        from_guess = self.pruning is None and len(self.steps) > 1
+        later, last = self.steps[from_guess:], self.steps[-1]
         if not self.classes:
             return later
         ways = [last.values - step.values for step in later]
