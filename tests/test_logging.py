@@ -58,7 +58,7 @@ ROOT = Path(thresher.__file__).parent
 BOUNDED = {"feature_bound": 1.0}
 NUMBERS = {**BOUNDED, "target_bound": 2.0}
 NOT_PRIVATE = {"ight", "storm", "sgd", "lssgd"}
-BY_ROWS = {"two-stage"}  # not for people with several rows
+BY_ROWS = {"two-stage", "objective-perturbation"}  # not for people with several rows
 labels = np.where(two, WORD, "common")
 
 

@@ -16,7 +16,7 @@ from thresher.vaults import Trials
 ALL = {**REGISTRY, **DENSE}
 NOT_PRIVATE = {"ight", "storm", "sgd", "lssgd"}
 PRIVATE = [name for name in ALL if name not in NOT_PRIVATE]
-NOT_FOR_PEOPLE = {"two-stage"}
+NOT_FOR_PEOPLE = {"two-stage", "objective-perturbation"}
 SEARCHED = {"two-stage", "output-perturbation", "dpsl-kt", "objective-perturbation"}
 FORMS = {
     "dense": np.asarray,

@@ -296,9 +296,8 @@ def test_every_honest_certificate_verifies_without_a_warning(name):
 
 
 PRIVATE = [name for name in {**REGISTRY, **DENSE} if name not in ("ight", "storm", "sgd", "lssgd")]
-NO_EXACT_SAMPLER = ("two-stage",)
-CERTIFIED_FOR_SO_MANY = ("output-perturbation", "dpsl-kt", "two-stage")  # rows, which add-remove does not know
-OF_ROWS_ONLY = ("two-stage",)
+NO_EXACT_SAMPLER = OF_ROWS_ONLY = ("two-stage", "objective-perturbation")
+CERTIFIED_FOR_SO_MANY = ("output-perturbation", "dpsl-kt", *OF_ROWS_ONLY)  # rows, which add-remove does not know
 COLUMNS = (1.0, 0.5, 2.0, 1.0, 0.25, 1.0)
 FEW_ROUNDS = {"rrpsgd": RRPSGD(passes=1.0)}
 

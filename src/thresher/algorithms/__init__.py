@@ -120,13 +120,15 @@ def resolve(algorithm: str | Algorithm, outputs: int = 1) -> Algorithm:
     return found if outputs == 1 or getattr(found, "many_outputs", False) else OneVsRest(found)
 
 
-def resolve_dense(algorithm: str | Algorithm) -> Algorithm:
-    """The algorithm for dense models behind a name, or the instance itself.
+def resolve_dense(algorithm: str | Algorithm, outputs: int = 1) -> Algorithm:
+    """The algorithm for dense models behind a name, or the instance; for several outputs, one per class if need be.
 
     Parameters
     ----------
     algorithm : str or instance
         A name of ``DENSE``, or "auto".
+    outputs : int
+        Linear predictors that are fitted side by side: 1, or the number of more than two classes.
 
     Returns
     -------
@@ -138,6 +140,11 @@ def resolve_dense(algorithm: str | Algorithm) -> Algorithm:
     >>> resolve_dense("dp-sgd").momentum
     0.8
     """
+    found = _resolve_dense(algorithm)
+    return found if outputs == 1 or getattr(found, "many_outputs", True) else OneVsRest(found)
+
+
+def _resolve_dense(algorithm: str | Algorithm) -> Algorithm:
     if isinstance(algorithm, str):
         if algorithm == "auto":
             return DenseAuto()

@@ -64,6 +64,7 @@ class ObjectivePerturbation:
     clip: float | None = None  # of the residual of a row at its bound
 
     name: ClassVar[str] = "objective-perturbation"
+    many_outputs: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_positive(ridge=self.ridge, clip=self.clip)

@@ -25,7 +25,7 @@ class _DenseModel(DenseOptions, LinearModel):
     """What the two front doors share."""
 
     def _algorithm(self, outputs: int) -> Algorithm:
-        return resolve_dense(self.algorithm)
+        return resolve_dense(self.algorithm, outputs)
 
     def _sparsity(self, n_features: int) -> int:
         return n_features
