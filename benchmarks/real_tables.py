@@ -5,7 +5,7 @@ folder that THRESHER_YARD names, so that an interrupted run goes on where it was
 NAMES it is written to docs/yard.md and docs/figures/yard.svg, too. Tables whose package or folder (THRESHER_DATA) is
 missing are skipped, and said so.
 
-Run: ./dev yard [--coverage | --calibration] [--epsilon E,E,...] [--fits N] [--methods M,M,...] [NAMES]
+Run: ./dev yard [--coverage | --calibration] [--epsilon E,E,...] [--fits N] [--methods M,M,...] [--write] [NAMES]
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = measure(tables, methods, options.epsilon, options.fits)
     made = yard_page(found, methods, options.epsilon, options.fits)
     print(made)
-    if not options.names:
+    if options.write or not options.names:
         _write(found, made, min(options.epsilon))
 
 
@@ -57,6 +57,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
     parser.add_argument("--epsilon", type=_numbers, default=EPSILONS, metavar="E,E,...")
     parser.add_argument("--fits", type=int, default=FITS, help="of each method on each table at each epsilon")
+    parser.add_argument("--write", action="store_true", help="write the page of NAMES as well")
     parser.add_argument("--methods", type=_parts, default=METHODS, metavar="M,M,...", help="without them, all")
     options = parser.parse_args(arguments)
     for asked, known in ((options.names, tuple(TABLES)), (options.methods, METHODS)):

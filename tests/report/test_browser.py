@@ -50,7 +50,7 @@ def pages(tmp_path_factory):
     X = rng.uniform(-1, 1, (6000, 60))
     y = 2 * X[:, 3] - X[:, 7] + rng.normal(0, 0.3, 6000)
     private = {"random_state": 0, "feature_bound": 1.0}
-    numbers = SparseRegressor(3, epsilon=2.0, target_bound=4.0, **private).fit(X, y)
+    numbers = SparseRegressor(3, epsilon=2.0, target_bound=4.0, algorithm="pursuit", **private).fit(X, y)
     numbers.feature_names_in_ = np.array([f"gene {j}, measured at noon" for j in range(60)], dtype=object)
     classes = SparseClassifier(3, epsilon=4.0, classes=["low", "mid", "high"], **private)
     classes.fit(X, np.array(["low", "mid", "high"])[np.digitize(y, [-0.6, 0.6])])
@@ -74,7 +74,7 @@ def some_rows():
                 yield {**shared, "method": method, "epsilon": epsilon, "error": error, "real epsilon": real}
 
 
-PAGES = {"numbers": 5, "classes": 6, "many": 3, "reproduction": 2}  # and how many charts each has
+PAGES = {"numbers": 5, "classes": 7, "many": 3, "reproduction": 2}  # and how many charts each has
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -133,7 +133,7 @@ def test_the_cost_the_grade_and_what_is_assumed_are_said(models):
     assert "Assumed: random_state was set" in text  # the tests' seed
     assert "Protected is a row: " in text
     assert "Stability: the chance that a fresh run on fresh rows keeps the feature" in text
-    people = SparseRegressor(2, **NUMBERS).fit(X, y, groups=np.arange(4000) % 2000)
+    people = SparseRegressor(2, algorithm="pursuit", **NUMBERS).fit(X, y, groups=np.arange(4000) % 2000)
     assert "Protected is a person: all rows" in str(people.summary())
     assert "fresh run on fresh people" in str(people.summary())
     assert "adds its coefficient to the log-odds of 1." in str(models["parties"].summary())
