@@ -390,7 +390,7 @@ def test_no_bad_file_of_a_party_is_quoted(name, tmp_path):
     FILES[name](tmp_path / name)
     (tmp_path / "task.toml").write_text(TASK)
     task = JointTask.read(tmp_path / "task.toml")
-    said, refused = everything_said(lambda: run_party(task, "p0", tmp_path / name, tmp_path / "run", seat=None))
+    said, refused = everything_said(lambda: run_party(task, "p0", tmp_path / name, tmp_path / "run", join=None))
     assert "ValueError" in refused
     assert not VALUES.search(said)
 

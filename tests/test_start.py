@@ -150,7 +150,7 @@ def test_a_shell_completes_words_without_anything_slow(typed, offered):
 
 
 def test_what_help_says_without_an_import_is_what_the_library_does():
-    assert (("auto", *REGISTRY), tuple(DENSE)) == (options.SPARSE, options.DENSE)
+    assert (("auto", *REGISTRY), ("auto", *DENSE)) == (options.SPARSE, options.DENSE)
     assert (plan.NOT_PRIVATE, plan.SIGNAL, plan.DRAWS, plan.PRIVATE) == (NOT_PRIVATE, SIGNAL, DRAWS, PRIVATE)
     assert schema.LARGEST == draft.LARGEST
 

@@ -31,7 +31,7 @@ def test_the_plain_call_shows_releases_predictions_and_a_verdict():
     assert "predicted from 3 synthetic tables of this shape" in text
     assert "Signal 0.8 (R^2 of the truth), in 2 features" in text
     assert "a single future run falls into it with a chance of 50% or more" in text
-    assert "auto chose pursuit" in text
+    assert "auto chose newton" in text
     assert "Noise over signal" in text
     assert "Yes, this can work, with" in text
 

@@ -87,4 +87,4 @@ def test_where_noise_exceeds_the_signal_the_verdict_is_not_yes(n, d, s, epsilon)
     model = SparseRegressor(s, epsilon=epsilon, feature_bound=1.0, target_bound=3.0)
     plan = model.plan(n, d)
     assert noise_over_signal(plan.problem, plan.budget) > 1
-    assert verdict(forecast(model, n, d, draws=5), n, epsilon).answer == "no"
+    assert verdict(forecast(model, n, d, draws=5), n, epsilon).answer != "yes"

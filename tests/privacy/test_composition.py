@@ -179,7 +179,7 @@ MUTANTS = {
     "a gain of the wrong sign": ("+ math.tanh(width / 2) * gain", "- math.tanh(width / 2) * gain"),
     "read one node too far": ("ahead = _read(here, reach,", "ahead = _read(here, reach + 1,"),
     "read linearly in x": ("math.expm1(part) / math.expm1(self.h)", "part / self.h"),
-    "half of the range": ("inside = np.square(-np.expm1((np.clip", "inside = 0.5 * np.square(-np.expm1((np.clip"),
+    "half of the range": ("inside = np.square(-np.expm1((within", "inside = 0.5 * np.square(-np.expm1((within"),
     "zero to the left": ("left = values[0] + (1 - values[0]) *", "left = values[0] + 0 *"),
     "kinks to the right only": ("np.maximum(down - up, 0.0)", "np.maximum(down, 0.0)"),
     "kinks without the first": ("[[values[0] - 1.0], steps", "[[0.0], steps"),

@@ -48,7 +48,7 @@ def run(signal: str, seed: int) -> list[Row]:
         start = SHOWN * ACROSS if signal == "image" else 0
         rows += [
             {"kind": "curve", "signal": signal, "seed": seed, "at": at - start, "clean": float(clean[at]),
-             "noisy": float(noisy[at]), "smooth": float(after[at])}
+             "noisy": float(noisy[at]), "smoothed": float(after[at])}
             for at in range(start, start + ACROSS)
         ]  # fmt: skip
         rows += [_plan(signal, 0.0, DPSGD()), _plan(signal, sigma, DPLSSGD(smoothing=sigma))]
