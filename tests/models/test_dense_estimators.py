@@ -30,12 +30,13 @@ def table():
 
 
 def classifier(**changes):
-    return DenseClassifier(**{"epsilon": 2.0, "delta": 1e-6, "feature_bound": 1.0, "random_state": 0, **changes})
+    facts = {"epsilon": 2.0, "delta": 1e-6, "feature_bound": 1.0, "random_state": 0, "algorithm": "dp-srm"}
+    return DenseClassifier(**{**facts, **changes})
 
 
 def regressor(**changes):
-    facts = {"epsilon": 2.0, "delta": 1e-6, "feature_bound": 1.0, "target_bound": 5.0, "random_state": 0}
-    return DenseRegressor(**{**facts, **changes})
+    facts = {"epsilon": 2.0, "delta": 1e-6, "feature_bound": 1.0, "random_state": 0, "algorithm": "dp-srm"}
+    return DenseRegressor(**{**facts, "target_bound": 5.0, **changes})
 
 
 @pytest.mark.parametrize("make", [regressor, classifier])
@@ -148,8 +149,8 @@ def test_add_remove_takes_a_public_row_count(table):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"algorithm": "pursuit"}, "must be one of 'dp-srm', .*; SparseRegressor and SparseClassifier have that one"),
-        ({"algorithm": "adagrad"}, "algorithm='adagrad' must be one of 'dp-srm'"),
+        ({"algorithm": "pursuit"}, "must be one of 'auto', .*; SparseRegressor and SparseClassifier have that one"),
+        ({"algorithm": "adagrad"}, "algorithm='adagrad' must be one of 'auto', 'newton', 'dp-srm'"),
         ({"algorithm": DPIGHT()}, "such as DPSGD"),
         ({"algorithm": DPSGD}, "such as DPSGD"),
         ({"algorithm": "sgd"}, "not private, so it cannot keep epsilon=2"),
@@ -170,7 +171,7 @@ def test_bad_input_is_refused_before_anything_is_spent(table, changes, message):
 def test_sparse_front_doors_point_to_the_dense_ones(table):
     X, _, labels = table
     with pytest.raises(ValueError, match="DenseRegressor and DenseClassifier have that one"):
-        SparseClassifier(feature_bound=1.0, algorithm="dp-sgd").fit(X, labels)
+        SparseClassifier(5, feature_bound=1.0, algorithm="dp-sgd").fit(X, labels)
 
 
 def test_epsilon_infinity_switches_privacy_off_loudly(table):
