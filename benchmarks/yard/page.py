@@ -136,10 +136,15 @@ def _four(shares: Sequence[float]) -> str:
 
 
 def _ahead(reached: Reached, methods: Sequence[str], epsilons: Sequence[float], tables: Sequence[str]) -> str:
+    """Of those that were measured beside the default: nobody is behind whom nobody was compared with."""
     lines = ["## Where another method is ahead", "", f"By {AHEAD:g} or more of what is possible.", ""]
     for whose, names in (("ours", OURS), ("the literature", tuple(COMPETITORS))):
+        rivals = [method for method in methods if method in names and method != DEFAULT]
+        if not rivals:
+            lines.append(f"* None of {whose} was measured in this run.")
+            continue
         for epsilon in epsilons:
-            others = [_best(reached, table, [m for m in methods if m in names], epsilon) for table in tables]
+            others = [_best(reached, table, rivals, epsilon) for table in tables]
             found = [
                 f"{table} ({name} {best:.2f}, {DEFAULT} {reached[table, DEFAULT, epsilon].mean:.2f})"
                 for table, (name, best) in zip(tables, others, strict=True)
