@@ -13,7 +13,7 @@ from thresher.privacy.budget import Budget
 from thresher.privacy.facts import PublicFacts
 from thresher.privacy.plan import Meter
 from thresher.privacy.pricing import least_noise
-from thresher.privacy.releases.central import GumbelQuantile
+from thresher.privacy.releases.choices import GumbelQuantile
 from thresher.vaults import CentralVault
 from thresher.vaults.losses import loss_named
 from thresher.vaults.problem import LinearProblem

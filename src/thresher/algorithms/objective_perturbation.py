@@ -14,7 +14,7 @@ from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import PerturbedMinimiser
-from thresher.privacy.releases.central import TOLERANCE_FACTOR
+from thresher.privacy.releases.minimisers import TOLERANCE_FACTOR
 from thresher.vaults import CentralVault
 from thresher.vaults.central.minimisers import curvature_ratio
 from thresher.vaults.problem import LinearProblem

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from thresher.privacy.releases.base import *  # noqa: F403  (each file lists what it defines)
+from thresher.privacy.releases.averages import *  # noqa: F403  (each file lists what it defines)
+from thresher.privacy.releases.base import *  # noqa: F403
 from thresher.privacy.releases.base import Release
-from thresher.privacy.releases.central import *  # noqa: F403
+from thresher.privacy.releases.choices import *  # noqa: F403
 from thresher.privacy.releases.composed import *  # noqa: F403
 from thresher.privacy.releases.federated import *  # noqa: F403
 from thresher.privacy.releases.local import *  # noqa: F403
+from thresher.privacy.releases.minimisers import *  # noqa: F403
 from thresher.privacy.releases.sampled import *  # noqa: F403
 from thresher.privacy.strict_json import Record
 

@@ -23,7 +23,7 @@ from thresher.privacy.releases import (
     SampledRelease,
     SphereReport,
 )
-from thresher.privacy.releases.central import TOLERANCE_FACTOR
+from thresher.privacy.releases.minimisers import TOLERANCE_FACTOR
 from thresher.privacy.sensitivity import CAPACITY, CERTIFIED, SUM_ERROR
 from thresher.privacy.strict_json import Record
 from thresher.privacy.verification.statements import trust_of
