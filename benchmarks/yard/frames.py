@@ -51,6 +51,13 @@ def _breast_cancer() -> Frame:
     return load_breast_cancer(as_frame=True).frame
 
 
+def _digits() -> Frame:
+    from sklearn.datasets import load_digits
+
+    _package("pandas")
+    return load_digits(as_frame=True).frame
+
+
 def _khan() -> Frame:
     """Two files of patients by genes, those to fit and those to score, put together again."""
     pandas, found = _package("pandas"), find_spec("ISLP")
@@ -75,6 +82,7 @@ def _reviews() -> Frame:
 OTHERS = {
     "scikit-learn/diabetes": _diabetes,
     "scikit-learn/breast_cancer": _breast_cancer,
+    "scikit-learn/digits": _digits,
     "ISLP/Khan": _khan,
     "modeldata/small_fine_foods": _reviews,
 }
