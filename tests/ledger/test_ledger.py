@@ -14,7 +14,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 
-from spending import a_model, small_rows
+from spending import a_model, attempt, small_rows
 from thresher import BudgetExceeded, Certificate, DenseRegressor, Ledger, PrivacyWarning, SparseRegressor, load_model
 from thresher.ledger import LedgerError, LedgerUnreachableError
 from thresher.ledger.account import Account
@@ -305,14 +305,6 @@ def test_workers_of_joblib_cannot_overspend_together(ledger, rows, backend):
         outcomes = joblib.Parallel(n_jobs=2)(joblib.delayed(attempt)(model_of(ledger), *rows) for _ in range(6))
     assert sorted(outcomes) == ["made"] * 2 + ["refused"] * 4
     assert len(fits_in(ledger)) == 2
-
-
-def attempt(model, X, y):
-    try:
-        model.fit(X, y)
-    except BudgetExceeded:
-        return "refused"
-    return "made"
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -18,14 +18,8 @@ from thresher.privacy.pricing import epsilon_in_order, epsilon_of_sum
 from thresher.privacy.releases import RandomTrials, Release, SampledRelease, ZCDPFilter, release_from_dict
 from thresher.privacy.strict_json import Record
 from thresher.privacy.trust import trust_words_of_first_format
-from thresher.privacy.verification.answers import (
-    RECIPES,
-    problems_of_answers,
-    problems_of_bounds,
-    problems_of_clips,
-    problems_of_order,
-    problems_of_recipe,
-)
+from thresher.privacy.verification.answers import problems_of_answers, problems_of_bounds, problems_of_clips
+from thresher.privacy.verification.recipes import RECIPES, problems_of_order, problems_of_recipe
 from thresher.privacy.verification.statements import FORMATS, problems_of_fields, problems_of_statements, trust_of
 
 if TYPE_CHECKING:
