@@ -14,6 +14,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 
+from inside import store_of
 from spending import a_model, attempt, small_rows
 from thresher import BudgetExceeded, Certificate, DenseRegressor, Ledger, PrivacyWarning, SparseRegressor, load_model
 from thresher.ledger import LedgerError, LedgerUnreachableError
@@ -349,7 +350,7 @@ def test_the_same_rows_under_another_name_are_refused_before_anything_is_spent(l
 
 
 def sql(ledger, statement, **values):
-    with ledger._store.transaction() as run:
+    with store_of(ledger).transaction() as run:
         return run(statement, **values)
 
 
