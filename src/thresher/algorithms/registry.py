@@ -52,7 +52,17 @@ def resolve(algorithm: str | Algorithm, outputs: int = 1) -> Algorithm:
     >>> resolve("peeling").name, resolve("peeling", outputs=3).each.name
     ('peeling', 'peeling')
     """
-    found = _resolve_sparse(algorithm)
+    found: Any = algorithm
+    if isinstance(algorithm, str):
+        if algorithm not in ("auto", *REGISTRY):
+            doors = {**dict.fromkeys(LOCAL, "LocalSparse"), **dict.fromkeys(DENSE, "Dense")}
+            door = doors.get(algorithm)
+            elsewhere = f"; {door}Regressor and {door}Classifier have that one" if door else ""
+            names = ", ".join(map(repr, ("auto", *REGISTRY)))
+            raise ValueError(f"algorithm={algorithm!r} must be one of {names}{elsewhere}")
+        found = Auto() if algorithm == "auto" else REGISTRY[algorithm]()
+    elif not (hasattr(algorithm, "plan") and hasattr(algorithm, "run")) or isinstance(algorithm, type):
+        raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as DPIGHT(iterations=20)")
     return found if outputs == 1 or getattr(found, "many_outputs", False) else OneVsRest(found)
 
 
@@ -76,22 +86,16 @@ def resolve_dense(algorithm: str | Algorithm, outputs: int = 1) -> Algorithm:
     >>> resolve_dense("dp-sgd").momentum
     0.8
     """
-    found = _resolve_dense(algorithm)
-    return found if outputs == 1 or getattr(found, "many_outputs", True) else OneVsRest(found)
-
-
-def _resolve_dense(algorithm: str | Algorithm) -> Algorithm:
+    found: Any = algorithm
     if isinstance(algorithm, str):
-        if algorithm == "auto":
-            return DenseAuto()
-        if algorithm not in DENSE:
+        if algorithm not in ("auto", *DENSE):
             elsewhere = "; SparseRegressor and SparseClassifier have that one" if algorithm in REGISTRY else ""
             names = ", ".join(map(repr, ("auto", *DENSE)))
             raise ValueError(f"algorithm={algorithm!r} must be one of {names}{elsewhere}")
-        return DENSE[algorithm]()
-    if not isinstance(algorithm, (Stochastic, *(_KINDS[name] for name in DENSE))):
+        found = DenseAuto() if algorithm == "auto" else DENSE[algorithm]()
+    elif not isinstance(algorithm, (Stochastic, *(_KINDS[name] for name in DENSE))):
         raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as DPSGD(passes=10)")
-    return algorithm
+    return found if outputs == 1 or getattr(found, "many_outputs", True) else OneVsRest(found)
 
 
 def resolve_local(algorithm: str | LocalAlgorithm) -> LocalAlgorithm:
@@ -120,20 +124,3 @@ def resolve_local(algorithm: str | LocalAlgorithm) -> LocalAlgorithm:
     if not isinstance(algorithm, tuple(_KINDS[name] for name in LOCAL)):
         raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as LDPIHT(iterations=5)")
     return algorithm
-
-
-def _resolve_sparse(algorithm: str | Algorithm) -> Algorithm:
-    if not isinstance(algorithm, str):
-        if not (hasattr(algorithm, "plan") and hasattr(algorithm, "run")) or isinstance(algorithm, type):
-            raise ValueError(f"algorithm={algorithm!r} must be a name or an instance such as DPIGHT(iterations=20)")
-        return algorithm
-    if algorithm == "auto":
-        return Auto()
-    if algorithm not in REGISTRY:
-        doors = {**dict.fromkeys(LOCAL, "LocalSparse"), **dict.fromkeys(DENSE, "Dense")}
-        door = doors.get(algorithm)
-        elsewhere = f"; {door}Regressor and {door}Classifier have that one" if door else ""
-        raise ValueError(
-            f"algorithm={algorithm!r} must be one of {', '.join(map(repr, ('auto', *REGISTRY)))}{elsewhere}"
-        )
-    return REGISTRY[algorithm]()
