@@ -17,7 +17,7 @@ from scipy import sparse
 
 from machine import describe
 from thresher import SparseRegressor
-from thresher.models.options import SparseName
+from thresher.algorithms import SparseName
 
 N, D, PER_ROW, SPARSITY = 1_000_000, 1_000_000, 50, 50
 CHUNK = 10_000

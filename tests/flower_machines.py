@@ -36,10 +36,10 @@ class OneProcessGrid:
             message.metadata.__dict__["_message_id"] = ids[-1]
             node, stage = message.metadata.dst_node_id, message.content["asked"]["stage"]
             if stage < self.silent.get(node, stage + 1):
-                self.replies[ids[-1]] = self._reply(message, self.contexts[node])
+                self.replies[ids[-1]] = self.reply(message, self.contexts[node])
         return ids
 
-    def _reply(self, message, context):
+    def reply(self, message, context):
         """As a SuperNode does: an exception goes to the server as its type and text."""
         try:
             return self.apps[context.node_id](message, context)

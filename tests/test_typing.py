@@ -14,8 +14,9 @@ from typing import get_args
 import pytest
 
 import thresher
-from thresher.algorithms import DENSE, REGISTRY
-from thresher.models.options import AdjacencyName, DenseName, SparseName
+from thresher import algorithms
+from thresher.algorithms import DENSE, LOCAL, REGISTRY, DenseName, LocalName, SparseName
+from thresher.models.options import AdjacencyName
 from thresher.privacy.budget import Adjacency
 
 pytest.importorskip("mypy")
@@ -73,8 +74,11 @@ def test_strict_mypy_knows_the_public_names_and_takes_no_wrong_argument(tmp_path
 
 
 def test_the_names_that_type_checkers_know_are_those_of_the_registries():
-    assert set(get_args(SparseName)) == {"auto", *REGISTRY}
-    assert set(get_args(DenseName)) == {"auto", *DENSE}
+    assert (*REGISTRY,) == get_args(SparseName)[1:]
+    assert (*DENSE,) == get_args(DenseName)[1:]
+    assert (*LOCAL,) == get_args(LocalName)
+    named = {kind.name for kinds in algorithms.FILES.values() for kind in map(vars(algorithms).get, kinds)}
+    assert named - {*REGISTRY, *DENSE, *LOCAL} == {"rajkumar-agarwal"}  # it has no sound price, and so no name
     assert set(get_args(AdjacencyName)) == set(Adjacency)
 
 

@@ -115,7 +115,7 @@ def doors():
     )
     from thresher.algorithms.dpsl_kt import DPSLKT
     from thresher.audit.attacks import read_records
-    from thresher.data.dask import Refused, _check_partition
+    from thresher.data.dask import Refused, check_partition
     from thresher.federated import FederatedSparseRegressor
     from thresher.local import Server
     from thresher.models.scaler import PrivateScaler
@@ -129,7 +129,7 @@ def doors():
     classifier = SparseClassifier(1, classes=[0, 1], epsilon=50.0, **bounds)
 
     def partition(matrix):
-        checked = _check_partition(matrix, COLUMNS, [np.float64])
+        checked = check_partition(matrix, COLUMNS, [np.float64])
         if isinstance(checked, Refused):
             raise ValueError(checked.message)
 

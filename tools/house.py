@@ -1,7 +1,8 @@
 """The house, drawn from the code: which room imports which, and where a row goes in a fit.
 
 ``python tools/house.py`` writes docs/figures/floors.svg and docs/figures/journey.svg; ``--count`` counts files and
-functions on the way of a fit instead. A test draws the floors again and compares.
+functions on the ways of fits, a federated round and an audit instead, ``--count "name of a way"`` lists those of one.
+A test draws the floors again and compares.
 """
 
 from __future__ import annotations
@@ -100,23 +101,79 @@ def watch(work: Callable[[], object]) -> list[tuple[str, str, str]]:
     return calls
 
 
+def small_table() -> tuple[Any, Any]:
+    import numpy as np
+
+    X = np.sin(50 * np.linspace(-1, 1, 400 * 5)).reshape(400, 5)
+    return X, X[:, 0]
+
+
 def small_fit() -> Callable[[], object]:
     """A fit with a ledger that is small enough to watch; the first one is made here, since it imports."""
     import tempfile
-
-    import numpy as np
 
     from thresher import Ledger, SparseRegressor
 
     ledger = Ledger(Path(tempfile.mkdtemp()) / "budget.db")
     ledger.grant("patients", epsilon=10.0, delta=1e-5)
-    columns = np.linspace(-1, 1, 400 * 5)
-    X = np.sin(50 * columns).reshape(400, 5)
+    X, y = small_table()
     model = SparseRegressor(
         2, delta=1e-6, feature_bound=1.0, target_bound=1.0, algorithm="peeling", ledger=ledger, dataset="patients"
     )
-    model.fit(X, X[:, 0])
-    return lambda: model.fit(X + 1e-3, X[:, 1])
+    model.fit(X, y)
+    return lambda: model.fit(X + 1e-3, y)
+
+
+def ways() -> dict[str, Callable[[int], object]]:
+    """What is counted: calls that do the same on other rows, so that none is a repeat of the one that imports."""
+    import tempfile
+
+    from typer.testing import CliRunner
+
+    from thresher import SparseRegressor
+    from thresher.algorithms import DPIGHT, SparseName
+    from thresher.audit import audit, pairs
+    from thresher.cli.app import app
+    from thresher.federated import FederatedSparseRegressor
+
+    X, y = small_table()
+    parties = [(X[:200], y[:200]), (X[200:], y[200:])]
+    facts: dict[str, Any] = {"delta": 1e-6, "feature_bound": 1.0, "target_bound": 1.0}
+    folder = Path(tempfile.mkdtemp())
+    bounds = "".join(f"[columns.{name}]\nbounds = [-2, 2]\n" for name in "abcd")
+    (folder / "schema.toml").write_text(f'{bounds}[columns.t]\nrole = "target"\nbounds = [-2, 2]\n')
+
+    def fit(algorithm: SparseName) -> Callable[[int], object]:
+        return lambda turn: SparseRegressor(2, algorithm=algorithm, **facts).fit(X + turn / 1000, y)
+
+    def fit_a_file(turn: int) -> None:
+        table, model = folder / f"{turn}.csv", folder / f"{turn}.json"
+        table.write_text("\n".join(["a,b,c,d,t", *(",".join(map(str, row)) for row in X + turn / 1000)]) + "\n")
+        arguments = ["fit", str(table), "--schema", str(folder / "schema.toml"), "--sparsity", "2", "--out", str(model)]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output  # noqa: S101
+
+    return {
+        "SparseRegressor.fit, dp-ight": fit("dp-ight"),
+        "SparseRegressor.fit, auto": fit("auto"),
+        "thresher fit --schema": fit_a_file,
+        "a federated fit": lambda turn: FederatedSparseRegressor(2, **facts).fit(parties),
+        "an audit": lambda turn: audit(DPIGHT(), pairs.one_rises(), claimed=(2.0, 0.01), runs=100, n_jobs=1),
+    }
+
+
+def count_ways(chosen: str | None) -> None:
+    for name, work in ways().items():
+        work(0)  # imports, and builds what is built once
+        calls = watch(lambda work=work: work(1))  # type: ignore[misc]
+        met = sorted({call[:2] for call in calls})
+        crossed = sum(
+            room_of(Path(file)) != room_of(Path(caller)) for file, _, caller in calls if str(SOURCE) in caller
+        )
+        files = {file for file, _ in met}
+        print(f"{name}: {len(files)} files, {len(met)} functions, {crossed} steps from a room into another")
+        for file in sorted(files) if name == chosen else ():
+            print(f"  {Path(file).relative_to(SOURCE)}:", *(function for place, function in met if place == file))
 
 
 STATIONS = (
@@ -176,14 +233,10 @@ def svg(height: float, title: str, parts: list[str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", action="store_true", help="count files and functions on the way of a fit")
-    if parser.parse_args().count:
-        calls = watch(small_fit())
-        print(f"{len({file for file, _, _ in calls})} files, {len({call[:2] for call in calls})} functions, ", end="")
-        crossed = sum(
-            room_of(Path(file)) != room_of(Path(caller)) for file, _, caller in calls if str(SOURCE) in caller
-        )
-        print(f"{crossed} steps from a room into another, {len(calls)} calls")
+    parser.add_argument("--count", nargs="?", const="", metavar="WAY", help="count files and functions on the ways")
+    chosen = parser.parse_args().count
+    if chosen is not None:
+        count_ways(chosen)
         return
     for name, picture in (("floors", draw_floors()), ("journey", draw_journey())):
         (FIGURES / f"{name}.svg").write_text(picture)

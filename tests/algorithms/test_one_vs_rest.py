@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from inside import cache_of, targets_of
 from thresher import SparseClassifier
 from thresher.algorithms import DPIGHT, REGISTRY, FrankWolfe, OneVsRest, Pursuit, TwoStage, resolve
 from thresher.privacy.bounds import Bounds
@@ -226,8 +227,8 @@ def test_closing_the_vault_closes_its_views():
     for view in views:
         with pytest.raises(RuntimeError, match="closed"):
             view.moments(np.arange(D), release)
-        assert view._targets.size == 0
-        assert not view._cache
+        assert targets_of(view).size == 0
+        assert not cache_of(view)
     with pytest.raises(RuntimeError, match="closed"):
         vault.one_against_rest(0, part)
     assert len(vault.answers) == 1
@@ -246,9 +247,9 @@ def test_the_target_of_a_view_is_whether_it_is_that_class(k):
     release = GumbelQuantile(1, 0.0)
     vault, part = a_vault(release)
     view = vault.one_against_rest(k, part)
-    np.testing.assert_array_equal(view._targets, some_rows()[1][:, k])
-    view._targets[:] = 7.0  # a copy: what a view does to its targets, the others do not see
-    np.testing.assert_array_equal(vault._targets, some_rows()[1])
+    np.testing.assert_array_equal(targets_of(view), some_rows()[1][:, k])
+    targets_of(view)[:] = 7.0  # a copy: what a view does to its targets, the others do not see
+    np.testing.assert_array_equal(targets_of(vault), some_rows()[1])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from thresher import SparseRegressor
-from thresher.audit.attributes import _count_guesses, attribute
+from thresher.audit.attributes import attribute, count_guesses
 from thresher.audit.rates import Guarantee
 
 
@@ -103,7 +103,7 @@ def test_the_counted_models_choose_nothing_and_rows_with_other_values_do_not_cou
     facts = {"attack": "loss", "column": 0, "values": (0.0, 1.0), "confidence": 0.9, "priors": (1.0,)}
     wrong = {"plain": np.where(np.arange(8)[:, None] < 4, evidence["plain"], -evidence["plain"])}
     others = {"plain": np.where(low | high, evidence["plain"], 1e6)}
-    honest, flipped, same = (_count_guesses(e, members, 4, [low, high], None, facts) for e in (evidence, wrong, others))
+    honest, flipped, same = (count_guesses(e, members, 4, [low, high], None, facts) for e in (evidence, wrong, others))
     assert (honest.threshold, honest.sure_threshold) == (flipped.threshold, flipped.sure_threshold)
     assert honest.advantage > 0 > flipped.advantage
     assert honest == same
@@ -116,7 +116,7 @@ def test_what_is_counted_by_hand():
     high = np.array([True, True, False, False] * 2)
     evidence = {"plain": np.array([[1.0, 1, 0, 0, 1, 0, 1, 0]] * 4)}
     facts = {"attack": "loss", "column": 0, "values": (0.0, 1.0), "confidence": 0.9, "priors": (1.0, 4.0)}
-    result = _count_guesses(evidence, members, 2, [~high, high], Guarantee(math.log(2), 0.0), facts)
+    result = count_guesses(evidence, members, 2, [~high, high], Guarantee(math.log(2), 0.0), facts)
     assert (result.accuracy_members, result.accuracy_non_members, result.advantage) == (1.0, 0.5, 0.5)
     assert (result.rates_members, result.rates_non_members) == ((1.0, 0.0), (0.5, 0.5))
     assert result.predictive_values_non_members == pytest.approx((1 / 2, 1 / 5))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from inside import drawn_batch
 from thresher.audit.broken import (
     ClippedEarly,
     FreeSign,
@@ -265,7 +266,7 @@ def test_broken_copies_answer_numbers_or_choices_they_do_not_break_as_the_sound_
 
 def batches_of(kind, name, count=8):
     with vault_of(kind, name) as vault:
-        return [tuple(np.sort(vault._draw_batch(QUESTIONS[name].probe.release))) for _ in range(count)]
+        return [tuple(np.sort(drawn_batch(vault, QUESTIONS[name].probe.release))) for _ in range(count)]
 
 
 def test_a_whole_batch_holds_every_row_and_a_reused_one_never_changes():

@@ -188,7 +188,7 @@ def test_chunks_have_coins_of_their_own_and_never_the_same():
     question = QUESTIONS["gradient"]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5))
     arguments = (Suspect(question.probe), plan, question.pair)
-    coins, scores = game._play(game._hear_run, arguments, 600, 1, None, 0, "title")
+    coins, scores = game.play_games(game.hear_run, arguments, 600, 1, None, 0, "title")
     assert len(coins) == len(scores) == 600
     assert len(set(scores)) == 600
     assert not np.array_equal(coins[:250], coins[250:500])
@@ -196,7 +196,7 @@ def test_chunks_have_coins_of_their_own_and_never_the_same():
 
 def test_coins_are_fair_and_do_not_follow_each_other():
     """4000 coins, their number of heads and of equal neighbours; false alarm rate with a fresh seed: 2e-4."""
-    coins, _ = game._play(game._see_run, (randomised_response(1.0), ENDS), 4000, 2, None, 0, "title")
+    coins, _ = game.play_games(game.see_run, (randomised_response(1.0), ENDS), 4000, 2, None, 0, "title")
     assert stats.binomtest(int(coins.sum()), 4000).pvalue > 1e-4
     assert stats.binomtest(int(np.sum(coins[1:] == coins[:-1])), 3999).pvalue > 1e-4
 
@@ -221,7 +221,7 @@ class Noisy(LinearRegression):
 
 def replayed(monkeypatch, coins, outcomes, **options):
     """An audit of runs that were played before."""
-    monkeypatch.setattr(game, "_play", lambda *args, **kwargs: (coins, outcomes))
+    monkeypatch.setattr(game, "play_games", lambda *args, **kwargs: (coins, outcomes))
     return audit(gaussian_answer(1.0), ENDS, claimed=(1.0, 0.01), runs=len(coins), **options)
 
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from thresher.algorithms import DPGD, DPIGHT
 from thresher.audit import Suspect, one_run, pairs
 from thresher.audit.catalogue import JointAlgorithm
-from thresher.audit.game import _hear_run
+from thresher.audit.game import hear_run
 from thresher.audit.joint_witness import Consortium, JointWitness, blocks_of, log_chances, sizes_of
 from thresher.audit.local_witness import IMPOSSIBLE
 from thresher.audit.questions import QUESTIONS
@@ -152,7 +152,7 @@ def test_guesses_are_right_as_often_as_their_losses_say(name):
     Power: losses that are 0.7 of the true ones would lie 7 deviations off.
     """
     question = QUESTIONS[name]
-    coins, scores = _hear_run(Suspect(question.probe), plan_of(name), question.pair, 800, 7)
+    coins, scores = hear_run(Suspect(question.probe), plan_of(name), question.pair, 800, 7)
     losses = np.array(scores)
     chances = expit(np.abs(losses))
     right = (losses > 0) == (coins == 1)

@@ -12,7 +12,7 @@ from thresher import LocalSparseRegressor
 from thresher.algorithms import LDPIHT, LOCAL, LabelLasso, LabelLDPIHT
 from thresher.audit import Claim, Pair, Suspect, audit, one_run, pairs
 from thresher.audit.broken import Twice
-from thresher.audit.game import _hear_run, plan_of
+from thresher.audit.game import hear_run, plan_of
 from thresher.audit.local_witness import IMPOSSIBLE, LabelWitness, LocalWitness
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import VAULTS, witness_of
@@ -120,7 +120,7 @@ def test_guesses_are_right_as_often_as_their_losses_say(name):
     """
     question = QUESTIONS[name]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 0.0))
-    coins, scores = _hear_run(Suspect(question.probe), plan, question.pair, 800, 7)
+    coins, scores = hear_run(Suspect(question.probe), plan, question.pair, 800, 7)
     losses = np.array(scores)
     chances = expit(np.abs(losses))
     right = (losses > 0) == (coins == 1)

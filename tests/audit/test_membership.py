@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from thresher import SparseClassifier, SparseRegressor
-from thresher.audit.membership import _count_guesses, membership
+from thresher.audit.membership import count_guesses, membership
 
 INF = float("inf")
 
@@ -155,7 +155,7 @@ def test_the_counted_models_choose_nothing():
     members = rng.random((8, 100)) < 0.5
     scores = {name: rng.normal(size=(8, 100)) + members for name in ("plain", "calibrated")}
     corrupted = {name: np.where(np.arange(8)[:, None] < 4, values, -100 * values) for name, values in scores.items()}
-    honest, other = (_count_guesses("loss", s, members, 4, (1.0,), 0.9, None) for s in (scores, corrupted))
+    honest, other = (count_guesses("loss", s, members, 4, (1.0,), 0.9, None) for s in (scores, corrupted))
     assert (honest.threshold, honest.sure_threshold) == (other.threshold, other.sure_threshold)
     assert honest.advantage > 0 > other.advantage
 
@@ -164,7 +164,7 @@ def test_what_is_counted_by_hand():
     """The attacker's two models say: flag from 1/2 on. The others flag 2 of 2 and 1 of 2 members, 0 and 1 others."""
     members = np.array([[True, True, False, False]] * 4)
     scores = np.array([[1.0, 1, 0, 0], [1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]])
-    result = _count_guesses("loss", {"plain": scores}, members, 2, (1.0, 4.0), 0.5, None)
+    result = count_guesses("loss", {"plain": scores}, members, 2, (1.0, 4.0), 0.5, None)
     assert result.threshold.at == 0.5
     assert result.advantage == 0.5
     assert result.advantage_interval == pytest.approx((0.0, 1.0))  # Cauchy quartiles: 0.5 -+ 1 * sd / sqrt 2

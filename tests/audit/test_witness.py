@@ -51,7 +51,7 @@ from thresher.audit.broken import (
     WrongSign,
 )
 from thresher.audit.catalogue import JointAlgorithm
-from thresher.audit.game import _hear_run
+from thresher.audit.game import hear_run
 from thresher.audit.joint_witness import Consortium
 from thresher.audit.questions import QUESTIONS
 from thresher.audit.witness import Witness, log_chance_of_first, log_chance_of_top, vault_of, witness_of
@@ -296,9 +296,9 @@ def test_the_likelihood_is_that_of_all_answers_together():
     algorithm, rows = resolve("peeling", outputs=3), some_rows("multinomial")
     plan = algorithm.plan(problem_of("multinomial"), Budget(4.0, 1e-3))
     _, live = run(algorithm, plan, rows, NoiseSource(0))
-    assert live.log_likelihood == math.fsum(live._log_likelihoods)
-    assert len(live._log_likelihoods) == len(live.transcript)
-    assert all(value < 0 for value in live._log_likelihoods)
+    assert live.log_likelihood == math.fsum(live.log_likelihoods)
+    assert len(live.log_likelihoods) == len(live.transcript)
+    assert all(value < 0 for value in live.log_likelihoods)
 
 
 @pytest.mark.parametrize("name", ["gradient", "restricted-gradient", "minimiser", "pure-minimiser", "labels"])
@@ -384,7 +384,7 @@ def assert_at_chance(right, wrong):
 
 def assert_signs_at_chance(suspect, plan, pair, runs, seed, least=50):
     """The sign of the score against the coin. Ties are left out; of what is not a tie there must be enough."""
-    coins, scores = _hear_run(suspect, plan, pair, runs, seed)
+    coins, scores = hear_run(suspect, plan, pair, runs, seed)
     told = np.array(scores) != 0
     assert told.sum() >= least
     guesses = (np.array(scores) > 0)[told] == (coins == 1)[told]
@@ -439,7 +439,7 @@ def test_a_label_that_the_clip_makes_equal_has_no_privacy_loss(name):
     X, y = pair.second
     pair = replace(pair, first=(X, np.append(2 * y[:1], y[1:])))
     plan = algorithm.plan(pair.problem, Budget(2.0, 1e-3))
-    assert _hear_run(Suspect(algorithm), plan, pair, 20, 3)[1] == [0.0] * 20
+    assert hear_run(Suspect(algorithm), plan, pair, 20, 3)[1] == [0.0] * 20
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -447,7 +447,7 @@ def test_a_label_that_the_clip_makes_equal_has_no_privacy_loss(name):
 def test_a_row_that_the_clip_makes_equal_has_no_privacy_loss(name, loss):
     suspect, pair = Suspect(ALGORITHMS[name]), two_loud_rows(loss)
     plan = suspect.algorithm.plan(pair.problem, Budget(2.0, 1e-3))
-    coins, scores = _hear_run(suspect, plan, pair, 20, 3)
+    coins, scores = hear_run(suspect, plan, pair, 20, 3)
     assert 0 < coins.sum() < 20
     assert scores == [0.0] * 20
 
@@ -464,7 +464,7 @@ def test_runs_of_one_chunk_do_not_remember_each_other():
     """Runs one by one, each with a vault and coin of its own, are told apart as well as runs in one go."""
     question = QUESTIONS["gradient"]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5, question.pair.adjacency))
-    coins, scores = _hear_run(Suspect(question.probe), plan, question.pair, 30, 9)
+    coins, scores = hear_run(Suspect(question.probe), plan, question.pair, 30, 9)
     noise = NoiseSource(9)
     np.testing.assert_array_equal(noise.uniform_integers(2, 30), coins)
     for coin, score in zip(coins, scores, strict=True):
@@ -506,7 +506,7 @@ def test_privacy_losses_of_a_gaussian_question_have_the_stated_law(name):
     """False alarm rate with a fresh seed: 6e-4. Power: a mu that is 1.25 times too large fails almost surely."""
     question = QUESTIONS[name]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5, question.pair.adjacency))
-    coins, scores = _hear_run(Suspect(question.probe), plan, question.pair, 1500, 17)
+    coins, scores = hear_run(Suspect(question.probe), plan, question.pair, 1500, 17)
     mu = 1 / question.probe.release.multiplier
     assert_law_of_gaussian_losses(coins, np.array(scores), mu)
     with pytest.raises(AssertionError):
@@ -521,7 +521,7 @@ def test_privacy_losses_of_a_random_batch_are_those_of_the_mixture(name):
     """
     question = QUESTIONS[name]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5, question.pair.adjacency))
-    coins, scores = _hear_run(Suspect(question.probe), plan, question.pair, 1500, 17)
+    coins, scores = hear_run(Suspect(question.probe), plan, question.pair, 1500, 17)
     for coin, sign in ((0, 1), (1, -1)):
         ratios = np.exp(sign * np.array(scores)[coins == coin])
         error = stats.norm.isf(0.5e-4) * ratios.std() / math.sqrt(len(ratios))
@@ -532,7 +532,7 @@ def test_privacy_losses_of_a_whole_run_have_the_law_of_its_composition():
     """DP-IGHT asks again and again; its row stays clipped, so mu is that of the whole budget. False alarms: 6e-4."""
     pair = pairs.mirrored_row()
     plan = DPIGHT(iterations=3, step=0.01).plan(pair.problem, Budget(2.0, 1e-5))
-    coins, scores = _hear_run(Suspect(DPIGHT(iterations=3, step=0.01)), plan, pair, 1000, 23)
+    coins, scores = hear_run(Suspect(DPIGHT(iterations=3, step=0.01)), plan, pair, 1000, 23)
     assert_law_of_gaussian_losses(coins, np.array(scores), math.sqrt(plan.cost.mu_squared))
 
 
@@ -545,7 +545,7 @@ def test_privacy_losses_of_pure_questions_never_exceed_their_claim(name):
     """Without delta the claim is a bound on every single loss, not on an average."""
     question = QUESTIONS[name]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5, question.pair.adjacency))
-    coins, scores = _hear_run(Suspect(question.probe), plan, question.pair, 300, 29)
+    coins, scores = hear_run(Suspect(question.probe), plan, question.pair, 300, 29)
     assert np.max(np.abs(scores)) <= question.claim.epsilon * (1 + 1e-9)
     assert np.mean(np.array(scores)[coins == 1]) > np.mean(np.array(scores)[coins == 0])
 
@@ -554,7 +554,7 @@ def test_a_pure_claim_on_a_gaussian_question_is_exceeded_by_single_losses():
     """The control of the test above: without delta a Gaussian answer has no largest loss. Power: above 1 - 1e-9."""
     question = QUESTIONS["gradient"]
     plan = question.probe.plan(question.pair.problem, Budget(1.0, 1e-5, question.pair.adjacency))
-    _, scores = _hear_run(Suspect(question.probe), plan, question.pair, 300, 29)
+    _, scores = hear_run(Suspect(question.probe), plan, question.pair, 300, 29)
     assert np.max(np.abs(scores)) > Claim(1.0).epsilon
 
 

@@ -20,7 +20,7 @@ from thresher import load_model
 from thresher.cli.app import app
 from thresher.federated.endpoints import free_ports
 from thresher.federated.journal import Journal
-from thresher.federated.run import _rows
+from thresher.federated.run import rows_of_party
 from thresher.federated.task import JointTask
 from thresher.federated.vault import DataSets, GatheredVault, parties_of
 from thresher.vaults.randomness import NoiseSource
@@ -223,7 +223,7 @@ class Overheard:
 def first_parts(task, data):
     """What the parties put into the first round, before noise: theta is 0 there, so it can be computed again."""
     plan, noise, heard = task.plan, NoiseSource(), Overheard()
-    rows = [_rows(task, task.model(), file, most) for file, most in zip(data, ROWS, strict=True)]
+    rows = [rows_of_party(task, task.model(), file, most) for file, most in zip(data, ROWS, strict=True)]
     parties = parties_of(DataSets([X for X, _ in rows]), np.concatenate([y for _, y in rows]), plan, noise, ROWS)
     with GatheredVault(parties, ROWS, heard, plan, noise) as vault:
         vault.gradient(plan.problem.origin(), plan.releases[0], plan.settings["clip"])

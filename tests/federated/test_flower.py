@@ -116,7 +116,7 @@ def test_a_stage_is_answered_once_even_if_the_message_comes_again():
     for message in grid.sent:
         if message.content["asked"]["stage"] > SumStage.ADVERTISE:
             context = grid.contexts[message.metadata.dst_node_id]
-            assert grid._reply(message, context).has_error()
+            assert grid.reply(message, context).has_error()
 
 
 def test_no_secret_of_a_round_is_kept_after_it():
@@ -132,7 +132,7 @@ def test_no_secret_of_a_round_is_kept_after_it():
 def test_a_reply_without_an_answer_is_no_answer():
     group = Group(3, dropouts=1)
     grid = grid_of(group, [fivefold(n) for n in range(3)])
-    whole = grid._reply
+    whole = grid.reply
 
     def reply(message, context):
         if context.node_id != 102:
@@ -140,7 +140,7 @@ def test_a_reply_without_an_answer_is_no_answer():
         records = [RecordDict(), RecordDict({"answer": ConfigRecord({"message": "text"})})]
         return Message(records[len(grid.sent) % 2], reply_to=message)
 
-    grid._reply = reply
+    grid.reply = reply
     total = aggregation_over(grid, group, length=1).noisy_sum(asking([10**6]), LAW)
     assert abs(total[0] - 15 * 10**6) < FAR
 

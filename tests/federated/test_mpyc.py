@@ -130,7 +130,7 @@ def test_shares_are_opened_again_in_another_session():
     with joined_parties() as table:
         shares = call_all(table, "prepare", parts, [LAW] * 3)
         first = call_all(table, "open", shares)
-    assert all(process_ends(party._worker.pid) for party in table)
+    assert all(process_ends(party.worker.pid) for party in table)
     with joined_parties() as table:
         again = call_all(table, "open", shares)
         once_more = call_all(table, "open", shares)

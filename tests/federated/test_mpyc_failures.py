@@ -64,7 +64,7 @@ def test_when_a_worker_is_killed_while_coins_are_tossed_all_know_at_once(tmp_pat
 
         def kill():
             assert eventually(lambda: transcript.stat().st_size > 10 * LONG.nbytes)  # its vector is dealt out
-            os.kill(table[1]._worker.pid, signal.SIGKILL)
+            os.kill(table[1].worker.pid, signal.SIGKILL)
 
         killing = threading.Thread(target=kill)
         killing.start()
@@ -72,7 +72,7 @@ def test_when_a_worker_is_killed_while_coins_are_tossed_all_know_at_once(tmp_pat
         killing.join()
         assert aborted(outcomes, "party 1", "party 0 was lost", "party 2 was lost")
         assert all("nothing was revealed" in str(outcome) for outcome in outcomes)
-        assert all(process_ends(party._worker.pid) for party in table)
+        assert all(process_ends(party.worker.pid) for party in table)
         with pytest.raises(Aborted, match="start a new one"):
             table[0].exchange(b"")
 
@@ -80,7 +80,7 @@ def test_when_a_worker_is_killed_while_coins_are_tossed_all_know_at_once(tmp_pat
 def test_a_peer_that_died_between_two_calls_is_missed_at_once():
     with joined_parties(timeout=MINUTES) as table:
         shares = call_all(table, "prepare", [SHORT] * 3, [LAW] * 3)
-        os.kill(table[1]._worker.pid, signal.SIGKILL)
+        os.kill(table[1].worker.pid, signal.SIGKILL)
         outcomes = call_all(table, "open", shares)
         assert aborted(outcomes, "party 1", "party 0 was lost", "party 2 was lost")
         assert all("open the same share again" in str(outcome) for outcome in outcomes)
@@ -98,9 +98,9 @@ def test_when_a_worker_hangs_the_others_wait_no_longer_than_they_said(call):
             shares = call_all(table, "prepare", [SHORT] * 3, [LAW] * 3)
             if any(isinstance(share, Aborted) for share in shares):
                 return None
-            stopped(table[2]._worker.pid)
+            stopped(table[2].worker.pid)
             outcomes = call_all(table, call, *{"prepare": ([SHORT] * 3, [LAW] * 3), "open": (shares,)}[call])
-            assert all(process_ends(party._worker.pid) for party in table)
+            assert all(process_ends(party.worker.pid) for party in table)
             return outcomes
 
     outcomes = with_enough_patience(outcomes_with, bool)
@@ -135,7 +135,7 @@ class Leaving:
 def test_whoever_closes_after_the_last_call_leaves_the_others_their_result():
     with joined_parties(timeout=MINUTES) as table:
         shares = call_all(table, "prepare", [LONG[:500]] * 3, [DitheredBinomial(4, 1)] * 3)
-        worker = table[2]._worker.pid
+        worker = table[2].worker.pid
         stopped(worker)  # slow to read
         threading.Timer(0.8, os.kill, (worker, signal.SIGCONT)).start()
         sums = call_all([*map(Leaving, table)], "open", shares)
@@ -147,7 +147,7 @@ def test_a_worker_does_not_outlive_its_parent():
     code = (
         "from thresher.federated.mpyc import MPyCParty\n"
         f"party = MPyCParty(0, {addresses_of(3)!r})\n"
-        "print(party._worker.pid, flush=True)\n"
+        "print(party.worker.pid, flush=True)\n"
         "party.exchange(b'')\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

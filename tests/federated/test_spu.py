@@ -123,7 +123,7 @@ def test_vectors_that_do_not_fit_are_refused_without_telling_their_numbers(aggre
 
 
 def test_servers_listen_on_this_machine_only(aggregation: SPUAggregation) -> None:
-    for process in aggregation._processes.ids:
+    for process in aggregation.processes.ids:
         sockets = {os.readlink(entry) for entry in Path(f"/proc/{process}/fd").iterdir() if entry.exists()}
         listening = [
             row[1]
@@ -137,7 +137,7 @@ def test_servers_listen_on_this_machine_only(aggregation: SPUAggregation) -> Non
 @pytest.mark.parametrize("protocol", ["cheetah", "aby3"])
 def test_a_killed_server_aborts_the_round_and_no_server_stays(protocol: Any) -> None:
     aggregation = SPUAggregation(PARTIES, protocol=protocol)
-    ids = aggregation._processes.ids
+    ids = aggregation.processes.ids
     assert in_support(noise_of(aggregation, vectors(5), SMALL), SMALL)
     os.kill(ids[0], signal.SIGKILL)
     with pytest.raises(Aborted, match="server 0"):
@@ -151,7 +151,7 @@ def test_servers_end_when_their_parent_is_killed_in_the_middle_of_a_sum() -> Non
     code = (
         "import numpy as np; from thresher.privacy.laws.dithered_binomial import DitheredBinomial;"
         "from thresher.federated.spu import SPUAggregation; aggregation = SPUAggregation(1);"
-        "print(*aggregation._processes.ids, flush=True);"
+        "print(*aggregation.processes.ids, flush=True);"
         "aggregation.noisy_sum([np.zeros(5000, dtype=np.int64)], DitheredBinomial())"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:

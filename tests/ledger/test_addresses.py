@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from sklearn.base import clone
 
+from inside import address_of
 from thresher import Ledger, SparseRegressor
 from thresher.ledger import LedgerError
 from thresher.ledger.addresses import Address
@@ -101,9 +102,9 @@ def test_the_driver_gets_all_of_it_and_a_pickle_all_but_the_password(url):
 
 def test_a_copy_in_this_process_keeps_the_password_and_a_pickle_does_not():
     ledger = Ledger(READ[0])
-    assert copy.deepcopy(ledger)._store._address.url == ledger._store._address.url
-    assert "geheim" in ledger._store._address.url
-    assert pickle.loads(pickle.dumps(ledger))._store._address.url == "postgresql+psycopg://ann@127.0.0.1:1/base"
+    assert address_of(copy.deepcopy(ledger)).url == address_of(ledger).url
+    assert "geheim" in address_of(ledger).url
+    assert address_of(pickle.loads(pickle.dumps(ledger))).url == "postgresql+psycopg://ann@127.0.0.1:1/base"
 
 
 def test_who_misses_a_password_is_told_where_to_put_it(monkeypatch):

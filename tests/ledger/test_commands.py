@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from inside import store_of
 from thresher import Ledger
 from thresher.cli.app import app
 
@@ -61,7 +62,7 @@ def test_from_grant_to_refusal(here):
 def test_tampering_is_exit_status_1(here):
     ledger = Ledger("budget.db")
     ledger.grant("people", 1.0, 1e-6)
-    with ledger._store.transaction() as run:
+    with store_of(ledger).transaction() as run:
         run("UPDATE thresher_ledger SET body = REPLACE(body, '1.0', '9.0') WHERE sequence = 2")
     for arguments in (["--json"], []):
         checked = thresher("ledger", "verify", "budget.db", *arguments)

@@ -10,6 +10,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from inside import store_of
 from spending import a_model, small_rows
 from thresher import Ledger, Unsettled
 from thresher.ledger import LedgerError, LedgerUnreachableError
@@ -132,7 +133,7 @@ def test_a_store_that_may_not_keep_entries_is_refused_before_a_row_is_read(addre
 def test_a_reservation_is_read_back_before_the_vault_opens(address, granted, monkeypatch, kind):
     """Even where nobody sees why it vanishes."""
     interfere_by(address, kind)
-    monkeypatch.setattr(type(granted._store), "_check_table", lambda *_: None)
+    monkeypatch.setattr(type(store_of(granted)), "_check_table", lambda *_: None)
     with pytest.raises(LedgerError, match="is gone"):
         a_model(granted).fit(*small_rows())
 

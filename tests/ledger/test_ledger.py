@@ -14,7 +14,8 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 
-from spending import a_model, small_rows
+from inside import store_of
+from spending import a_model, attempt, small_rows
 from thresher import BudgetExceeded, Certificate, DenseRegressor, Ledger, PrivacyWarning, SparseRegressor, load_model
 from thresher.ledger import LedgerError, LedgerUnreachableError
 from thresher.ledger.account import Account
@@ -307,14 +308,6 @@ def test_workers_of_joblib_cannot_overspend_together(ledger, rows, backend):
     assert len(fits_in(ledger)) == 2
 
 
-def attempt(model, X, y):
-    try:
-        model.fit(X, y)
-    except BudgetExceeded:
-        return "refused"
-    return "made"
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_grid_search_of_ten_fits_at_epsilon_1_under_a_grant_of_one_and_a_half_stops_at_the_second(
     ledger, rows, n_jobs
@@ -357,7 +350,7 @@ def test_the_same_rows_under_another_name_are_refused_before_anything_is_spent(l
 
 
 def sql(ledger, statement, **values):
-    with ledger._store.transaction() as run:
+    with store_of(ledger).transaction() as run:
         return run(statement, **values)
 
 

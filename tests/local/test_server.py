@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 from sklearn.exceptions import NotFittedError
 
+from inside import identifiers_of, plan_of, point_of, survey_of
 from surveys import ESTIMATORS, FEATURES, LABELS, PEOPLE, client_of, held, records, server_of
 from thresher import LocalSparseClassifier, LocalSparseRegressor, SparseRegressor, load_model
 from thresher.algorithms import LDPIHT, LabelLDPIHT
 from thresher.local import Client, Report, Server, SurveyQuestion, decode, encode
 from thresher.local.server import _Replay
 from thresher.local.wire import REASONS, format_of
+from thresher.models.estimator import algorithm_of
 from thresher.vaults import LabelVault, LocalVault
 from thresher.vaults.people import Reporter, label_randomiser, unit_labels
 from thresher.vaults.randomness import NoiseSource
@@ -98,10 +100,10 @@ def test_the_server_computes_what_the_simulation_computes_from_the_same_reports(
         server.close_round()
         rounds.append((len(group), raw))
     with Told(server.model().plan_, rounds) as vault:
-        expected = ESTIMATORS[name]._algorithm(1).run(vault)
+        expected = algorithm_of(ESTIMATORS[name], plan_of(server)).run(vault)
     exact = task.release.noise == "hypercube"
-    np.testing.assert_allclose(server._theta, expected, rtol=0, atol=0 if exact else 0.05)
-    for (people, raw), (heard, total) in zip(rounds, server._survey._sums, strict=True):
+    np.testing.assert_allclose(point_of(server), expected, rtol=0, atol=0 if exact else 0.05)
+    for (people, raw), (heard, total) in zip(rounds, survey_of(server)._sums, strict=True):
         assert people == heard
         mean, heard_mean = (task.randomiser.total(one) / people for one in (raw, layout.reports(total[None])))
         assert np.any(mean != 0)
@@ -113,14 +115,14 @@ def test_reported_labels_are_those_of_the_simulation(name, monkeypatch):
     """The same noise through a label vault and through bytes: equal but for the grid."""
     server, (X, y) = server_of(name), records(name)
     task, layout = server.task, format_of(server.task)
-    (release,) = server._plan.releases
+    (release,) = plan_of(server).releases
     randomiser = label_randomiser(release)
     if task.classes is None:
         targets, values = y, unit_labels(y, task.problem.bounds)
     else:
         values = np.searchsorted(np.array(task.classes), y)
         targets = values.astype(float) if len(task.classes) == 2 else np.eye(len(task.classes))[values]
-    expected = LabelVault(X, targets, server._plan, NoiseSource(7)).labels(release)
+    expected = LabelVault(X, targets, plan_of(server), NoiseSource(7)).labels(release)
     raw = randomiser.randomise(values, NoiseSource(7))
     for row, units in enumerate(layout.units(raw, NoiseSource(8))):
         assert server.receive(encode(Report(1, row.to_bytes(16, "big"), row, units), task))
@@ -155,9 +157,9 @@ def test_rows_without_a_report_are_left_out():
 
 def test_a_replay_refuses_another_clip_than_people_were_told():
     server = server_of("row bound")
-    (release,) = server._plan.releases
+    (release,) = plan_of(server).releases
     with (
-        _Replay(server._plan, server.task, []) as vault,
+        _Replay(plan_of(server), server.task, []) as vault,
         pytest.raises(ValueError, match="is not what people were told"),
     ):
         vault.gradient(server.task.problem.origin(), release, 2 * server.task.clip)
@@ -307,9 +309,9 @@ def test_one_liar_moves_the_mean_by_no_more_than_a_report():
             units[0] = 32767
         for person in range(19):
             server.receive(client_of(task, name, person).answer(server.question()))
-        before = server._survey._total.copy()
+        before = survey_of(server)._total.copy()
         assert server.receive(encode(Report(1, bytes(16), None, units), task))
-        moved = format_of(task).reports((server._survey._total - before)[None])
+        moved = format_of(task).reports((survey_of(server)._total - before)[None])
         size = task.randomiser.total(moved) / 20
         assert np.linalg.norm(size) <= np.sqrt(task.randomiser.second_moment) / 20 * 1.001
 
@@ -393,5 +395,5 @@ def test_endless_reports_do_not_take_endless_memory():
     for number in range(10 * PEOPLE, 11 * PEOPLE):
         assert not server.receive(encode(replace(report, id=number.to_bytes(16)), server.task))
     assert (server.accepted, server.rejected) == (10 * PEOPLE, Counter(crowd=PEOPLE))
-    assert len(server._ids) == 10 * PEOPLE
+    assert len(identifiers_of(server)) == 10 * PEOPLE
     server.close_round()  # what was taken in still answers

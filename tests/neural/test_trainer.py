@@ -275,7 +275,7 @@ def rewritten(path, seal=None, **changes):
     header = {**json.loads(str(arrays.pop("header"))), **changes}
     if seal is not None:
         text, arrays = json.dumps(header), {name: value for name, value in arrays.items() if name != "seal"}
-        arrays["seal"] = np.array(Checkpoint(path, {}, seal)._seal_of(text, arrays))
+        arrays["seal"] = np.array(Checkpoint(path, {}, seal).seal_of(text, arrays))
     with open(path, "wb") as file:
         np.savez(file, header=np.array(json.dumps(header)), **arrays)
 

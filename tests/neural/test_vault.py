@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inside import examples_of
 from networks import GivenBatch, clipped, gradient_alone, make_vault, perceptron, some_examples, torch
 from thresher.privacy.budget import Adjacency, BudgetExceeded
 from thresher.privacy.releases import GaussianGradient, SampledGradient, SampledMomentum
@@ -132,7 +133,8 @@ def test_no_example_moves_an_answer_by_more_than_the_sensitivity(question, adjac
         rows = [row for row in ROWS if row != 4] if question != "gradient" else ROWS
         without = make_vault(X, y, release, adjacency=adjacency, noise=GivenBatch(rows))
         if question == "gradient":
-            without._examples.take = lambda at, take=without._examples.take: take(at[at != 4])
+            take = examples_of(without).take
+            examples_of(without).take = lambda at, take=take: take(at[at != 4])
     moved = np.linalg.norm(ask(question, with_it, release) - ask(question, without, release))
     (answer,) = with_it.answers
     assert moved <= answer.sensitivity * (1 + 1e-6)
@@ -175,8 +177,8 @@ def test_batches_are_drawn_by_the_release():
     X, y = some_examples(200)
     release = SampledGradient(400, 0.0, 50, 200, "poisson", Adjacency.REPLACE_ONE)
     vault = make_vault(X, y, release)
-    sizes = []
-    vault._examples.take = lambda at, take=vault._examples.take: (sizes.append(len(at)), take(at))[1]
+    sizes, take = [], examples_of(vault).take
+    examples_of(vault).take = lambda at: (sizes.append(len(at)), take(at))[1]
     for _ in range(400):
         vault.sampled_gradient(vault.problem.origin(), release, 1.0)
     assert abs(np.mean(sizes) - 50) < 5 * np.sqrt(200 * 0.25 * 0.75 / 400)
@@ -187,7 +189,7 @@ def test_what_is_not_planned_or_used_up_is_not_answered_and_touches_nothing():
     X, y = some_examples(N)
     release = sampled(SampledGradient, times=1)
     vault = make_vault(X, y, release)
-    vault._examples.take = None
+    examples_of(vault).take = None
     with pytest.raises(RuntimeError, match="TypeError"):  # it was charged before the examples were touched
         vault.sampled_gradient(vault.problem.origin(), release, 1.0)
     assert vault.charged == 1
@@ -220,9 +222,9 @@ def test_lost_answers_are_zero_paid_for_and_ask_nobody():
     earlier.sampled_gradient(earlier.problem.origin(), release, CLIP)
     vault = make_vault(X, y, release, noise=NoiseSource(0, stream=2))
     vault.resume(earlier.answers, lost=1)
-    take, vault._examples.take = vault._examples.take, None
+    take, examples_of(vault).take = examples_of(vault).take, None
     assert not vault.sampled_gradient(vault.problem.origin(), release, CLIP).any()
-    vault._examples.take = take
+    examples_of(vault).take = take
     assert vault.sampled_gradient(vault.problem.origin(), release, CLIP).all()
     with pytest.raises(BudgetExceeded):
         vault.sampled_gradient(vault.problem.origin(), release, CLIP)

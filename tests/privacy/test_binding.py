@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from certified_models import FITS, S, classes, fitted, numbers, rows
 from thresher import Ledger, SparseClassifier, SparseRegressor, load_model
 from thresher.cli.app import app
+from thresher.models.linear import parts_of
 from thresher.privacy.certificate import Certificate, combine
 from thresher.privacy.model_hash import linear_parts, model_hash
 
@@ -52,14 +53,14 @@ def test_every_model_has_a_certificate_with_its_hash(name):
 
         assert model_hash(parameter_arrays(model.module)) == model.certificate_.model
     else:
-        assert model_hash(model._model_parts()) == model.certificate_.model
+        assert model_hash(parts_of(model)) == model.certificate_.model
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_saved_model_still_has_the_hash(saved, name):
     path, _ = saved(fitted(name))
     assert load_model(path).certificate_ == Certificate.read(path)
-    assert model_hash(load_model(path)._model_parts()) == fitted(name).certificate_.model
+    assert model_hash(parts_of(load_model(path))) == fitted(name).certificate_.model
     assert verify(path).exit_code == 0
 
 
@@ -168,11 +169,11 @@ def test_columns_and_classes_are_bound():
     X, y = rows()
     facts = {"feature_bound": 1.0, "target_bound": 2.0, "algorithm": "dp-ight"}
     named = SparseRegressor(S, **facts).fit(pd.DataFrame(X, columns=list("abcdef")), y)
-    assert named._model_parts()["columns"] == list("abcdef")
+    assert parts_of(named)["columns"] == list("abcdef")
     labels = SparseClassifier(S, feature_bound=1.0, classes=["no", "yes"], algorithm="dp-ight")
     labels.fit(X, np.where(y > 0, "yes", "no"))
-    assert labels._model_parts()["classes"] == ["no", "yes"]
-    assert model_hash(labels._model_parts()) == labels.certificate_.model
+    assert parts_of(labels)["classes"] == ["no", "yes"]
+    assert model_hash(parts_of(labels)) == labels.certificate_.model
 
 
 def test_a_fit_that_fails_leaves_the_old_labels():
@@ -181,7 +182,7 @@ def test_a_fit_that_fails_leaves_the_old_labels():
     with pytest.raises(ValueError, match="n_public"):
         model.set_params(classes=[0, 1, 2], n_public=7).fit(X, y)
     assert model.classes_.tolist() == [0, 1]
-    assert model_hash(model._model_parts()) == model.certificate_.model
+    assert model_hash(parts_of(model)) == model.certificate_.model
 
 
 def test_the_ledger_notes_the_certificate_with_its_hash(tmp_path):

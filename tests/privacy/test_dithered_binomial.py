@@ -14,7 +14,7 @@ from scipy import stats
 
 from thresher.federated.aggregation import dithered_binomial
 from thresher.privacy.budget import Budget
-from thresher.privacy.laws.dithered_binomial import WINDOW, DitheredBinomial, _curve, _levels, _log_moments
+from thresher.privacy.laws.dithered_binomial import WINDOW, DitheredBinomial, curve_of, levels_of, log_moments
 from thresher.privacy.releases import BinomialGradient
 from thresher.vaults.randomness import NoiseSource
 
@@ -106,7 +106,7 @@ def test_the_curve_covers_every_shift(coins, dither, finest):
     """Every whole shift up to the reach, at every order: the lattice and its chords against brute force."""
     law = DitheredBinomial(coins, dither)
     reach = math.ceil(0.4 * law.sd / 2**finest)
-    curve = _curve(law, finest, reach, 0, 14)
+    curve = curve_of(law, finest, reach, 0, 14)
     for shift in range(1, reach * 2**finest + 1):
         for order, bound in zip(curve.orders[::7], curve.per_square[::7], strict=True):
             divergence = log_moment(law, shift, order) / (order - 1)
@@ -127,7 +127,7 @@ def test_the_curve_would_notice_a_law_without_dither():
 def test_lattices_reach_as_far_as_asked():
     for finest in range(4):
         for reach in range(1, 400):
-            levels = _levels(finest, reach, 12)
+            levels = levels_of(finest, reach, 12)
             assert levels[0][:2] == (finest, 1)
             assert levels[-1][2] * 2 ** levels[-1][0] >= reach * 2**finest
             for (step, _, high), (next_step, low, _) in pairwise(levels):
@@ -145,7 +145,7 @@ def test_moments_are_rounded_outwards():
     for shift in (1, 3):
         P, Q = exact[shift:], exact[:-shift]
         moment = sum(p**2 / q for p, q in zip(P, Q, strict=True)) / sum(P)
-        (found,) = _log_moments(law.pmf(EVERYWHERE), shift, np.array([0]))
+        (found,) = log_moments(law.pmf(EVERYWHERE), shift, np.array([0]))
         assert math.log(moment) <= found <= math.log(moment) + 1e-13
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from inside import drawn_batch
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget, BudgetExceeded
 from thresher.privacy.plan import Plan
@@ -121,7 +122,7 @@ def test_where_the_number_of_rows_is_declared_each_is_drawn_at_the_priced_rate()
     """30 rows where 20 are declared, each with chance 1/2; 400 batches: false alarm rate 1e-4 with a fresh seed."""
     release = gradient(adjacency="add-remove")
     with vault_of(release, 30, "add-remove") as vault:
-        drawn = np.bincount(np.concatenate([vault._draw_batch(release) for _ in range(400)]), minlength=30)
+        drawn = np.bincount(np.concatenate([drawn_batch(vault, release) for _ in range(400)]), minlength=30)
     assert stats.binomtest(int(drawn.sum()), 30 * 400, 0.5).pvalue > 1e-4
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
+from inside import noise_of
 from neighbours import SOME_BOUNDS, WILD_ENTRIES, round_off_paid, with_row
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
@@ -233,7 +234,7 @@ def test_a_wild_row_that_is_drawn_moves_no_answer_by_more_than_the_stated_sensit
     answers = []
     for rows, targets in ((X, y), with_row(X, y, row, target, adjacency, at)):
         vault = vault_of(FORMS[form](rows), targets, release, loss, intercept, bounds, n=12)
-        vault._noise.batch = lambda size, rate, sampling: np.arange(size)
+        noise_of(vault).batch = lambda size, rate, sampling: np.arange(size)
         answers.append(ask(vault, release, theta, before, momentum=momentum))
     stated = vault.answers[-1]
     clip = momentum_clip(CLIP, CHANGE, momentum) if kind is SampledMomentum else CLIP
@@ -250,7 +251,7 @@ def test_the_stated_sensitivity_is_attained(adjacency):
     answers = []
     for rows, targets in ((X, y), with_row(X, y, np.ones(D), 0.0, adjacency, 0)):
         vault = vault_of(rows, targets, release, n=12)
-        vault._noise.batch = lambda size, rate, sampling: np.arange(size)
+        noise_of(vault).batch = lambda size, rate, sampling: np.arange(size)
         answers.append(ask(vault, release, clip=0.5))
     assert np.linalg.norm(answers[0] - answers[1]) == pytest.approx(vault.answers[-1].sensitivity)
 
@@ -299,7 +300,7 @@ def test_a_batch_is_paid_for_before_it_is_drawn(kind):
     release = release_of(kind)
     vault = vault_of(*some_rows(), release)
     ask(vault, release)
-    vault._noise.batch = None  # drawing would fail
+    noise_of(vault).batch = None  # drawing would fail
     with pytest.raises(BudgetExceeded, match="used up"):
         ask(vault, release)
 

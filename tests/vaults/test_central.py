@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from inside import engine_of
 from neighbours import SOME_BOUNDS, WILD_ENTRIES, WILD_TARGETS, with_row
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
@@ -478,7 +479,7 @@ def test_a_vault_never_leaves_its_process(vault, take):
 
 def test_nothing_of_the_rows_is_left_in_a_closed_vault(vault):
     with vault:
-        rows = weakref.ref(vault._engine.X)
+        rows = weakref.ref(engine_of(vault).X)
     assert rows() is None
     assert all(np.size(value) == 0 for value in vars(vault).values() if isinstance(value, np.ndarray))
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
+from inside import cache_of, clipped_residuals_of, engine_of, targets_of, walk_of
 from thresher import SparseRegressor
 from thresher.algorithms import FrankWolfe
 from thresher.algorithms.frank_wolfe import steps
@@ -143,13 +144,15 @@ def test_what_is_followed_agrees_with_the_gradient_after_hundreds_of_moves(loss)
     X, y = some_rows(loss, 2)
     vault = make_vault(X, y, loss, GumbelVertex(1, 1.0), intercept=True)
     walk = random_walk(vault.problem, 0, 0)
-    follower = Follower(vault._engine, vault._targets, vault._clipped_residuals(0.4), walk, 0.4, 1.0)
+    follower = Follower(engine_of(vault), targets_of(vault), clipped_residuals_of(vault, 0.4), walk, 0.4, 1.0)
     rng = np.random.default_rng(9)
     for _ in range(500):
         walk.towards(int(rng.integers(0, BALL.count(vault.problem))))
         follower.draw(rng.random)
-    gradient = vault._engine.transposed_product(vault._clipped_residuals(0.4)(vault._engine.product(walk.theta)))
-    stand_ins, slacks = follower._gradient._walk.stand_ins()
+    gradient = engine_of(vault).transposed_product(
+        clipped_residuals_of(vault, 0.4)(engine_of(vault).product(walk.theta))
+    )
+    stand_ins, slacks = walk_of(follower).stand_ins()
     assert np.all(np.abs(np.frombuffer(stand_ins) - gradient) <= np.frombuffer(slacks))
     assert np.max(np.frombuffer(slacks)) < (1e-6 if loss == "squared" else 0.1)
 
@@ -158,9 +161,9 @@ def test_only_walks_over_the_ball_with_plain_gumbel_noise_on_sparse_rows_are_fol
     X, y = some_rows("squared")
     release = GumbelVertex(1, 1.0)
     vault = make_vault(X, y, "squared", release)
-    engine, problem, noise = vault._engine, vault.problem, NoiseSource(0)
+    engine, problem, noise = engine_of(vault), vault.problem, NoiseSource(0)
     assert can_follow(engine, problem, noise, release, BALL, 0.5)
-    assert not can_follow(make_vault(X.toarray(), y, "squared", release)._engine, problem, noise, release, BALL, 0.5)
+    assert not can_follow(engine_of(make_vault(X.toarray(), y, "squared", release)), problem, noise, release, BALL, 0.5)
     assert not can_follow(engine, problem, NoiseSource(0, hardened=True), release, BALL, 0.5)
     assert not can_follow(engine, problem, noise, GumbelVertex(1, 0.0), BALL, 0.5)
     assert not can_follow(engine, problem, noise, GumbelVertex(1, 1e-8), BALL, 0.5)
@@ -180,7 +183,7 @@ def test_extreme_bounds_and_budgets_end_in_a_vertex(loss, multiplier, clip, radi
     for _ in range(30):
         vertex = vault.vertex(walk, release, ball, clip)
         if multiplier < 1e-5:
-            scores = vault._scores(vault._engine, walk.theta, ball, clip)
+            scores = vault._scores(engine_of(vault), walk.theta, ball, clip)
             assert scores[vertex] >= scores.max() * (1 - 1e-6)
         walk.towards(vertex)
 
@@ -210,9 +213,9 @@ def test_a_closed_vault_keeps_nothing_of_the_walk():
     release = GumbelVertex(1, 1.0)
     vault = make_vault(X, y, "squared", release)
     vault.vertex(random_walk(vault.problem, 1, 0), release, BALL, 0.5)
-    assert vault._cache
+    assert cache_of(vault)
     vault.close()
-    assert not vault._cache
+    assert not cache_of(vault)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from inside import set_generator
 from thresher.vaults import randomness
-from thresher.vaults.randomness import NoiseSource, _key_range
+from thresher.vaults.randomness import NoiseSource, key_range
 
 SCORES = np.array([0.0, 0.7, 1.5, -math.inf, 2.4, 1.5])
 SCALE = 0.8
@@ -155,9 +156,9 @@ def settled(monkeypatch):
 
     def counting(*args):
         count["keys"] += 1
-        return _key_range(*args)
+        return key_range(*args)
 
-    monkeypatch.setattr(randomness, "_key_range", counting)
+    monkeypatch.setattr(randomness, "key_range", counting)
     return count
 
 
@@ -210,7 +211,7 @@ class Scripted:
 
 def scripted(words, scores, picks=1, further=None, seed=0, scale=1.0):
     source = NoiseSource(0, hardened=True)
-    source._generator = Scripted(words, further, seed)
+    set_generator(source, Scripted(words, further, seed))
     return source.gumbel_top(np.asarray(scores, dtype=float), picks, scale, 1.0)[0].tolist()
 
 
@@ -275,7 +276,7 @@ def test_a_key_range_contains_the_true_key_and_little_else(bits):
     words = [word >> (bits - word.bit_length()) % 8 if word >= 2**bits else word for word in words]
     for word in words:
         score, scale = float(rng.normal() * 10.0 ** rng.integers(-20, 20)), float(10.0 ** rng.integers(-10, 10))
-        low, high = _key_range(word, bits, score, scale)
+        low, high = key_range(word, bits, score, scale)
         with mpmath.workdps(60 + bits):
             inside = (mpmath.mpf(word) + mpmath.mpf("0.37")) / mpmath.mpf(2) ** bits
             ends = [mpmath.mpf(word) / mpmath.mpf(2) ** bits, mpmath.mpf(word + 1) / mpmath.mpf(2) ** bits]
@@ -286,10 +287,10 @@ def test_a_key_range_contains_the_true_key_and_little_else(bits):
 
 
 def test_a_key_range_is_open_at_the_ends_of_the_unit_interval():
-    low, high = _key_range(0, 116, 1.0, 1.0)
+    low, high = key_range(0, 116, 1.0, 1.0)
     assert float(low) < 5
     assert float(high) == math.inf
-    low, high = _key_range(2**116 - 1, 116, 1.0, 1.0)
+    low, high = key_range(2**116 - 1, 116, 1.0, 1.0)
     assert float(low) == -math.inf
     assert float(high) == pytest.approx(-116 * math.log(2) - 1)
 

@@ -9,6 +9,7 @@ from scipy import sparse, stats
 from scipy.integrate import quad
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from inside import engine_of, precision_of
 from thresher.privacy.accounting import ORDERS
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget, BudgetExceeded
@@ -283,7 +284,7 @@ def test_the_answer_is_noised_again_for_where_the_search_stopped():
     vault = make_vault(X, y, release)
     support = everything(vault)
     answers = np.array([vault.perturbed_minimiser(support, release, 1.0, 0.1) for _ in range(300)])
-    tolerance, off = vault._precision(support, 1.0, 0.1, 0.0)
+    tolerance, off = precision_of(vault, support, 1.0, 0.1, 0.0)
     sd = 3.0 * 2 * (tolerance + off) / 0.1
     noise = (answers[::2] - answers[1::2]) / math.sqrt(2)
     assert gaussian_of_sd(noise, sd)
@@ -307,7 +308,7 @@ def test_without_noise_it_is_the_ridge_minimiser_on_the_support(loss, form, ridg
     else:
         model = LogisticRegression(C=1 / (400 * ridge), fit_intercept=False, tol=1e-12, solver="newton-cg")
         best = model.fit(X[:, support], y).coef_[0]
-    tolerance, off = vault._precision(support, 10.0, ridge, 0.0)
+    tolerance, off = precision_of(vault, support, 10.0, ridge, 0.0)
     assert np.linalg.norm(found - best) <= 1.001 * (tolerance + off) / ridge < 1e-3 * np.linalg.norm(best)
 
 
@@ -388,7 +389,7 @@ def test_no_row_is_longer_than_the_ratio_supposes():
         )
         for support in (np.array([0, 5]), np.array([1, 4, 5]), np.arange(6)):
             units = vault.problem.units[support]
-            longest = vault._engine.columns(support, 1 / units).row_norms().max()
+            longest = engine_of(vault).columns(support, 1 / units).row_norms().max()
             assert longest**2 / 200 <= minimisers.curvature_ratio(vault.problem, support, 1.0) * (1 + 1e-12)
 
 
@@ -428,6 +429,6 @@ def test_the_planned_precision_follows_from_public_numbers():
     """It is what scales the second noise, so it may not depend on the rows, nor on how many there are."""
     X, _ = some_rows()
     one, other = (make_vault(rows, rows[:, 0], n=40, adjacency=ADD) for rows in (X, 0 * X[:20]))
-    assert one._precision(np.arange(3), 1.0, 0.1, 2.0) == other._precision(np.arange(3), 1.0, 0.1, 2.0)
-    precisions = [one._precision(np.arange(3), 1.0, 0.1, scale) for scale in (0.0, 1.0, 1e3)]
+    assert precision_of(one, np.arange(3), 1.0, 0.1, 2.0) == precision_of(other, np.arange(3), 1.0, 0.1, 2.0)
+    precisions = [precision_of(one, np.arange(3), 1.0, 0.1, scale) for scale in (0.0, 1.0, 1e3)]
     assert all(a < b for a, b in pairwise(precisions))

@@ -28,10 +28,11 @@ from scipy import stats
 from scipy.special import ndtri
 
 import thresher
+from inside import generator_of, set_generator
 from repository import TESTS
 from thresher.vaults import randomness
 from thresher.vaults.kernels.normal import upper_tail
-from thresher.vaults.randomness import POISSON_TO, NoiseSource, _skellam_log_ratio
+from thresher.vaults.randomness import POISSON_TO, NoiseSource, skellam_log_ratio
 
 FALSE_ALARM = 1e-6
 DRAWS = 20_000
@@ -141,7 +142,7 @@ def test_chances_of_accepting_skellam_noise_are_right():
         mpmath.log(bessel[x] / bessel[0]) - mpmath.log(mpmath.ncdf((half - x) / sd) - mpmath.ncdf((-half - x) / sd))
         for x in wanted
     ]
-    found = _skellam_log_ratio(np.array(wanted), float(variance), sd)
+    found = skellam_log_ratio(np.array(wanted), float(variance), sd)
     np.testing.assert_allclose(found - found[0], [float(log - exact[0]) for log in exact], atol=3e-10)
     assert np.all(found < 0)
 
@@ -254,7 +255,7 @@ class Words:
 def settled(sd, tail, bits=127):
     """What ``_settle`` finds for U = tail / 2^(bits + 1): 63 bits are known at once, then 64 at a time."""
     source = NoiseSource(0)
-    source._generator = Words(*(tail >> shift & (2**64 - 1) for shift in range(bits - 63 - 64, -1, -64)))
+    set_generator(source, Words(*(tail >> shift & (2**64 - 1) for shift in range(bits - 63 - 64, -1, -64))))
     return source._settle(sd, tail >> (bits - 63))
 
 
@@ -372,7 +373,7 @@ SD = 2**28
 def test_a_near_tie_is_decided_by_settling_alone(monkeypatch, distance):
     monkeypatch.setattr(NoiseSource, "_settle", lambda *_: 77)
     source = NoiseSource(0)
-    source._generator = OneWord(stats.norm.sf((SD + 0.5) / SD + distance))
+    set_generator(source, OneWord(stats.norm.sf((SD + 0.5) / SD + distance)))
     assert source.rounded_gaussian(SD, 1) == [77]
 
 
@@ -380,7 +381,7 @@ def test_a_near_tie_is_decided_by_settling_alone(monkeypatch, distance):
 def test_a_clear_case_is_not_settled(monkeypatch, distance, size):
     monkeypatch.setattr(NoiseSource, "_settle", lambda *_: pytest.fail("settled a clear case"))
     source = NoiseSource(0)
-    source._generator = OneWord(stats.norm.sf((SD + 0.5) / SD + distance))
+    set_generator(source, OneWord(stats.norm.sf((SD + 0.5) / SD + distance)))
     assert source.rounded_gaussian(SD, 1) == [size]
 
 
@@ -561,7 +562,7 @@ def test_a_source_runs_aes_in_counter_mode_with_the_128_bits_it_asked_the_system
     """The first block is the encryption of the counter 0, with the key exactly as it came from the system."""
     asked = []
     monkeypatch.setattr(secrets, "randbits", lambda bits: asked.append(bits) or little(ANSWERS[0][0]))
-    stream = NoiseSource()._generator.bit_generator
+    stream = generator_of(NoiseSource()).bit_generator
     first = AESCounter(key=little(ANSWERS[0][0]), counter=0).random_raw(2)
     assert asked == [128]
     np.testing.assert_array_equal(stream.random_raw(2), first)
@@ -570,7 +571,7 @@ def test_a_source_runs_aes_in_counter_mode_with_the_128_bits_it_asked_the_system
 def test_the_zero_key_gives_the_well_known_first_block(monkeypatch):
     """AES-128 of the zero block under the zero key (the GCM specification's test case 1: H)."""
     monkeypatch.setattr(secrets, "randbits", lambda _: 0)
-    stream = NoiseSource()._generator.bit_generator
+    stream = generator_of(NoiseSource()).bit_generator
     assert stream.random_raw(2).astype("<u8").tobytes().hex() == "66e94bd4ef8a2c3b884cfa59ca342b2e"
 
 
@@ -694,7 +695,7 @@ def test_the_description_says_how_noise_is_added(hardened, words):
 
 def test_no_state_shows_when_a_source_is_printed():
     source = NoiseSource(5)
-    state = source._generator.bit_generator.state["s"]
+    state = generator_of(source).bit_generator.state["s"]
     shown = f"{source!r} {source} {source.description}"
     for number in {*state["seed"].tolist()} - {0}:
         assert str(number) not in shown

@@ -12,9 +12,10 @@ import pandas
 import pytest
 from scipy import sparse
 
+from inside import targets_of
 from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import DPIGHT, DPSGD
-from thresher.data.dask import _check_partition
+from thresher.data.dask import check_partition
 from thresher.models.estimator import checked_rows
 from thresher.models.scaler import PrivateScaler
 from thresher.privacy.bounds import Bounds
@@ -23,7 +24,7 @@ from thresher.vaults import CentralVault, kernels
 from thresher.vaults.central.rows import clip_residuals, margins_of
 from thresher.vaults.clipping import clip_rows, row_norms
 from thresher.vaults.engines import engine_for
-from thresher.vaults.engines.dask import _below
+from thresher.vaults.engines.dask import stacked
 from thresher.vaults.losses import SQUARED, loss_named
 from thresher.vaults.problem import LinearProblem
 from thresher.vaults.randomness import NoiseSource
@@ -121,7 +122,7 @@ def quantities(X, y, loss, bounds, form, hardened=False):
         "restricted sizes": vault._sizes("gradient norms", engine, vault.problem.origin(), support),
         "projected sizes": vault._sizes("gradient norms", engine, vault.problem.origin(), support, basis),
         "limits": vault._limits(0.3),
-        "targets": vault._targets,
+        "targets": targets_of(vault),
     }
     batch = vault._batch(np.arange(len(y)))
     for name, theta in (("few", few), ("all", all_)):
@@ -144,7 +145,7 @@ def quantities(X, y, loss, bounds, form, hardened=False):
     }
     scoring = Scoring.of_numbers("neg_mean_squared_error", [(-1.0, 1.0)]) if loss == "squared" else None
     scoring = scoring or Scoring.of_classes("neg_log_loss", max(2, outputs))
-    found["scores"] = scoring.of_rows(margins_of(engine, all_), vault._targets)
+    found["scores"] = scoring.of_rows(margins_of(engine, all_), targets_of(vault))
     for part, rows in enumerate(engine.parts(np.arange(len(y)) % 2, 2)):
         dense = rows.toarray() if sparse.issparse(rows) else rows
         found[f"rows of part {part}"] = np.zeros((len(y), dense.shape[1]))
@@ -213,7 +214,7 @@ def in_order_but_for_one(X, first_is_in_order):
 
 def as_parts(X):
     """As workers put the rows of a Dask collection together."""
-    return _below([X, X], "csr")
+    return stacked([X, X], "csr")
 
 
 def as_trials(X):
@@ -245,7 +246,7 @@ def in_memory(frame):
 
 
 def on_a_worker(frame):
-    return _check_partition(frame, 2, [np.float64, np.float32]).value
+    return check_partition(frame, 2, [np.float64, np.float32]).value
 
 
 @pytest.mark.parametrize("checked", [in_memory, on_a_worker])

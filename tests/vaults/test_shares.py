@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
+from inside import drawn_batch, shares_of
 from neighbours import SOME_BOUNDS
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget
@@ -180,7 +181,7 @@ def movement(question, first, second, theta=None, clip=1.0, adjacency="replace-o
         release = kind(Adjacency(adjacency))
         vault = make_vault(table, release, adjacency=adjacency, **facts)
         if not weighted:
-            vault._shares.of_rows[:] = 1.0
+            shares_of(vault).of_rows[:] = 1.0
         ask(vault, release, vault.problem.origin() if theta is None else theta, clip)
         shown.append(vault.stated)
     (one, stated), (other, same) = shown
@@ -256,7 +257,7 @@ def test_blocks_are_of_people():
     table = others("squared", 1)
     vault = make_vault(with_person(table, [(np.ones(D), 1.0)] * 30), GumbelVotes(1, 1.0, 2))
     blocks = vault._blocks(6)
-    assert all(len(set(blocks[vault._shares.owners == person])) == 1 for person in range(N))
+    assert all(len(set(blocks[shares_of(vault).owners == person])) == 1 for person in range(N))
     assert len(set(blocks)) > 1
 
 
@@ -309,7 +310,7 @@ def test_a_batch_holds_all_rows_of_the_people_who_are_drawn(sampling):
         *table[:2], Plan("test", problem, Budget(math.inf, 1e-6), (release,)), NoiseSource(5), owners=table[2]
     )
     people = NoiseSource(5).batch(N, BATCH / N, sampling)
-    rows = vault._draw_batch(release)
+    rows = drawn_batch(vault, release)
     assert set(table[2][rows]) == set(people)
     assert sorted(rows) == np.flatnonzero(np.isin(table[2], people)).tolist()
     if sampling == "fixed":
@@ -453,7 +454,7 @@ def test_objective_perturbation_and_printed_noise_are_refused_when_they_are_plan
 def test_the_shares_go_when_the_vault_closes():
     vault = make_vault(others("squared", 0), GaussianGradient(1, 1.0))
     vault.close()
-    assert vault._shares is None
+    assert shares_of(vault) is None
 
 
 def test_the_normaliser_is_the_public_number_of_people():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from inside import clipped_residuals_of, engine_of, noise_of, set_shares, shares_of, targets_of, walk_of
 from thresher.algorithms.frank_wolfe import steps
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
@@ -92,20 +93,20 @@ def test_the_law_measured_without_sampling_is_that_of_the_exponential_mechanism(
     unnoticed or a slack too small would all show as a probability that is off in its first digits."""
     for seed in range(15 * block, 15 * block + 15):
         rng, vault, ball, clip, release = random_case(seed)
-        problem, engine, shares = vault.problem, vault._engine, None
+        problem, engine, shares = vault.problem, engine_of(vault), None
         if people:
-            vault._shares = Shares(rng.integers(0, 1 + problem.n // 3, problem.n), NoiseSource(0))
-            shares = vault._shares.of_rows
+            set_shares(vault, Shares(rng.integers(0, 1 + problem.n // 3, problem.n), NoiseSource(0)))
+            shares = shares_of(vault).of_rows
         walk = Walk(ball, problem, steps(12))
         scale = release.multiplier * release.sensitivity(
             clip * ball.reach(problem), problem.n, vault.plan.budget.adjacency
         )
-        residual = vault._clipped_residuals(clip)
-        follower = Follower(engine, vault._targets, residual, walk, clip, scale, shares)
+        residual = clipped_residuals_of(vault, clip)
+        follower = Follower(engine, targets_of(vault), residual, walk, clip, scale, shares)
         follower._gradient._afresh *= rng.choice([1, 1e9])  # the second: every step is followed
         for _ in range(12):
             vertex = follower.draw(rng.random)
-            state, margins = follower._gradient._walk, np.empty(problem.n)
+            state, margins = walk_of(follower), np.empty(problem.n)
             state.margins(margins)
             reach = ball.reach(problem) * 1e-12
             np.testing.assert_allclose(margins, engine.product(walk.theta), rtol=1e-9, atol=reach)
@@ -178,7 +179,7 @@ def test_a_draw_that_failed_half_way_leaves_nothing_behind(monkeypatch):
     assert vault.vertex(walk, release, ball, 1.0) == 0
     walk.towards(0)
     with monkeypatch.context() as broken:
-        broken.setattr(vault._noise, "uniform", lambda size: 1 / 0)
+        broken.setattr(noise_of(vault), "uniform", lambda size: 1 / 0)
         broken.setattr(Follower, "draw", lambda self, uniforms: self._gradient.move(0, 1.0) or uniforms(1))
         with pytest.raises(ZeroDivisionError):
             vault.vertex(walk, release, ball, 1.0)

@@ -40,11 +40,7 @@ def _largest(sizes: Floats, count: int) -> NDArray[np.intp]:
         cut = np.partition(sample, sample.size - wanted)[sample.size - wanted]
         above = np.flatnonzero(sizes >= cut)
         if len(above) >= count:
-            return above[_partitioned(sizes[above], count)]
-    return _partitioned(sizes, count)
-
-
-def _partitioned(sizes: Floats, count: int) -> NDArray[np.intp]:
+            return above[np.argpartition(sizes[above], len(above) - count)[len(above) - count :]]
     return np.argpartition(sizes, sizes.size - count)[sizes.size - count :]
 
 

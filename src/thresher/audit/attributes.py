@@ -214,7 +214,7 @@ def attribute(
         "confidence": confidence,
         "priors": ratios,
     }
-    return _count_guesses(evidence, pool.members, pool.attackers, groups, pool.guarantee, facts)
+    return count_guesses(evidence, pool.members, pool.attackers, groups, pool.guarantee, facts)
 
 
 def _evidence(
@@ -227,7 +227,7 @@ def _evidence(
     return {name: high[name] - low[name] for name in high}
 
 
-def _count_guesses(
+def count_guesses(
     evidence: Mapping[str, Floats],
     members: Flags,
     attackers: int,

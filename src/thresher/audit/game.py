@@ -212,11 +212,11 @@ def audit(
     if suspect is not None:
         plan = plan_of(suspect, pair.stated_problem, claim, pair.adjacency)
         _check_neighbours(plan, pair)
-        play, arguments = _hear_run, (suspect, plan, pair)
+        play, arguments = hear_run, (suspect, plan, pair)
         gaussian = claim.delta > 0 and math.isfinite(plan.cost.gaussian_mu) if gaussian is None else gaussian
     else:
-        play, arguments = _see_run, (fit_of(target), pair)
-    coins, outcomes = _play(play, arguments, runs, random_state, n_jobs, verbose, title := name or name_of(target))
+        play, arguments = see_run, (fit_of(target), pair)
+    coins, outcomes = play_games(play, arguments, runs, random_state, n_jobs, verbose, title := name or name_of(target))
     known = suspect is not None and gaussian  # the privacy loss of a Gaussian release: guess by its sign
     learning = 0 if known else int(LEARNING * runs)
     scores = _scores(pair, suspect is not None, coins, outcomes, learning)
@@ -239,7 +239,7 @@ def audit(
 # -- playing ----------------------------------------------------------------------------------------------------
 
 
-def _play(
+def play_games(
     play: Play, arguments: tuple[Any, ...], runs: int, random_state: int | None,
     n_jobs: int | None, verbose: int, title: str,
 ) -> tuple[Integers, list[Any]]:  # fmt: skip
@@ -252,7 +252,7 @@ def _play(
     return np.concatenate([coins for coins, _ in parts]), [outcome for _, part in parts for outcome in part]
 
 
-def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | None) -> tuple[Integers, list[float]]:
+def hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | None) -> tuple[Integers, list[float]]:
     """Coins and, for each run, how much more likely the second data set makes everything that was answered."""
     witness, noise = suspect.witness(plan), suspect.noise(seed)
     first, second = (opener(witness, *rows, plan, noise) for rows in (pair.first, pair.second))
@@ -270,7 +270,7 @@ def _hear_run(suspect: Suspect, plan: Plan, pair: Pair, runs: int, seed: int | N
     return coins, scores
 
 
-def _see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -> tuple[Integers, list[Any]]:
+def see_run(fit: Callable[..., Any], pair: Pair, runs: int, seed: int | None) -> tuple[Integers, list[Any]]:
     """Coins and, for each run, what the function returned, or the pair's score of it."""
     noise = NoiseSource(seed)
     coins = noise.uniform_integers(2, runs)

@@ -57,18 +57,18 @@ class JointWitness(Consortium):
         super().__init__(X, y, plan, noise)
         self._script = None if script is None else iter(script)
         self.transcript: list[RecordedAnswer] = []
-        self._log_likelihoods: list[float] = []
+        self.log_likelihoods: list[float] = []
 
     @property
     def log_likelihood(self) -> float:
         """Of everything opened so far under these rows."""
-        return math.fsum(self._log_likelihoods)
+        return math.fsum(self.log_likelihoods)
 
     def _noisy_sum(self, parts: Callable[[], list[Integers]], law: Law) -> Integers:
         held = parts()  # once: parties are paid for each time
         opened = super()._noisy_sum(lambda: held, law) if self._script is None else next(self._script).answer
         self.transcript.append(RecordedAnswer(opened.copy(), law.sd, np.sum(held, axis=0)))
-        self._log_likelihoods.append(self._log_chance(opened, held, law))
+        self.log_likelihoods.append(self._log_chance(opened, held, law))
         return opened.copy()
 
 

@@ -174,10 +174,10 @@ def membership(
     everybody = np.ones(len(records.target), dtype=bool)
     pool = fit_pool(estimator, records, [everybody], models, random_state, claim, n_jobs, verbose)
     scores = attack_scores(attack, pool.margins(records.X), records, pool.without)
-    return _count_guesses(attack, scores, pool.members, pool.attackers, ratios, confidence, pool.guarantee)
+    return count_guesses(attack, scores, pool.members, pool.attackers, ratios, confidence, pool.guarantee)
 
 
-def _count_guesses(
+def count_guesses(
     attack: str,
     scores: Mapping[str, Floats],
     members: Flags,

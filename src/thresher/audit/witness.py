@@ -66,13 +66,13 @@ class Witness(CentralVault):
         super().__init__(X, y, plan, noise)
         self._script = None if script is None else iter(script)
         self.transcript: list[RecordedAnswer] = []
-        self._log_likelihoods: list[float] = []  # a list, so that one-against-rest views add to the same
+        self.log_likelihoods: list[float] = []  # a list, so that one-against-rest views add to the same
         self._mixture: Mixture | None = None
 
     @property
     def log_likelihood(self) -> float:
         """Of everything said so far under these rows, up to a constant that all data sets share."""
-        return math.fsum(self._log_likelihoods)
+        return math.fsum(self.log_likelihoods)
 
     def _add_noise(
         self, value: Floats, noise: str, sensitivity: float, multiplier: float, error: float = 0.0
@@ -177,7 +177,7 @@ class Witness(CentralVault):
 
     def _hear(self, said: RecordedAnswer, log_likelihood: float) -> None:
         self.transcript.append(said)
-        self._log_likelihoods.append(log_likelihood)
+        self.log_likelihoods.append(log_likelihood)
 
 
 # -- choices ----------------------------------------------------------------------------------------------------------

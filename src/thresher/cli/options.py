@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from thresher.models.options import DenseName, DenseOptions, SparseName, SparseOptions
+from thresher.algorithms import DenseName, SparseName
+from thresher.models.options import DenseOptions, SparseOptions
 
 if TYPE_CHECKING:
     from thresher.ledger import Ledger

@@ -128,9 +128,7 @@ class Collection:
         from dask import delayed
 
         columns = len(_columns(self.X))
-        parts = self.client.compute(
-            [delayed(_check_partition)(block, columns, dtypes) for block in _row_blocks(self.X)]
-        )
+        parts = self.client.compute([delayed(check_partition)(block, columns, dtypes) for block in _row_blocks(self.X)])
         facts = self.client.gather(self.client.map(_partition_facts, parts, pure=False))
         for fact in facts:
             if isinstance(fact, Refused):
@@ -247,7 +245,7 @@ def _embedded_client() -> Iterator[Client]:
 # -- on the workers -----------------------------------------------------------------------------------------------
 
 
-def _check_partition(part: Table | Refused, columns: int, dtypes: Dtypes) -> Sealed | Refused:
+def check_partition(part: Table | Refused, columns: int, dtypes: Dtypes) -> Sealed | Refused:
     """The partition as a matrix of finite numbers."""
     from sklearn.utils import check_array
 

@@ -94,7 +94,7 @@ class MPyCParty:
             "longest": longest,
             "transcript": str(transcript) if transcript is not None else None,
         }
-        self._worker = Worker(Path(mpyc_worker.__file__).parent, json.dumps(config).encode())
+        self.worker = Worker(Path(mpyc_worker.__file__).parent, json.dumps(config).encode())
 
     def exchange(self, message: bytes) -> list[bytes]:
         """The messages of all parties, in their order; they are not secret among the parties."""
@@ -127,9 +127,9 @@ class MPyCParty:
 
     def close(self) -> None:
         """Leaves the others; what this party has sent still arrives."""
-        if self.bytes_sent and not self._worker.ended:
-            self._worker.dismiss(frames.CLOSE, FAREWELL)
-        self._worker.kill()
+        if self.bytes_sent and not self.worker.ended:
+            self.worker.dismiss(frames.CLOSE, FAREWELL)
+        self.worker.kill()
 
     def __enter__(self) -> Self:
         return self
@@ -141,18 +141,18 @@ class MPyCParty:
 
     def _ask(self, command: bytes, argument: bytes, left: str) -> bytes:
         """The worker's answer; if there is none, or a failure, the session is over. ``left`` says what was revealed."""
-        if self._worker.killed:
+        if self.worker.killed:
             raise Aborted("this session is over: start a new one")
         try:
-            answer = self._worker.ask(command + argument, self._timeout + GRACE)
+            answer = self.worker.ask(command + argument, self._timeout + GRACE)
         except TimeoutError:
-            self._worker.kill()
+            self.worker.kill()
             raise Aborted(f"the worker of {self._names[self._me]} did not answer in time; {left}") from None
         except BaseException:
-            self._worker.kill()
+            self.worker.kill()
             raise
         if answer is None or answer[:1] != frames.DONE:
-            self._worker.kill()
+            self.worker.kill()
             raise Aborted(f"{self._reason(answer)}; {left}")
         (self.bytes_sent,) = frames.SENT.unpack_from(answer, 1)
         return answer[1 + frames.SENT.size :]

@@ -37,7 +37,7 @@ def run_party(
     """
     at = task.position_of(me)
     model, plan = task.model(), task.plan
-    X, y = _rows(task, model, data, task.members[at].rows)
+    X, y = rows_of_party(task, model, data, task.members[at].rows)
     fit = Fit(plan, verbose)
     questions = sum(release.times for release in plan.releases)
     with Journal.locked(folder) as journal:
@@ -75,7 +75,7 @@ def _open_vault(
         yield vault
 
 
-def _rows(task: JointTask, model: FederatedModel, data: Path, most: int) -> tuple[Matrix, Floats]:
+def rows_of_party(task: JointTask, model: FederatedModel, data: Path, most: int) -> tuple[Matrix, Floats]:
     """This party's rows and targets as any fit would take them, before anything is said to anybody."""
     named = None if isinstance(task.features, int) else list(task.features)
     table = read_table(data, task.target, named)

@@ -67,9 +67,9 @@ class SPUAggregation:
         interpreter = _interpreter_for(python)
         command = [interpreter, "-I", str(WORKER)]  # -I: this folder's spu.py must not pass for SPU
         try:
-            self._processes = Processes([command] * self._servers, timeout)
-            self._processes.ask(_configurations(self._servers, protocol, timeout))
-            self._processes.ask([b""] * self._servers)  # now they link: one that starts early would lose seconds
+            self.processes = Processes([command] * self._servers, timeout)
+            self.processes.ask(_configurations(self._servers, protocol, timeout))
+            self.processes.ask([b""] * self._servers)  # now they link: one that starts early would lose seconds
         except (OSError, Aborted):
             _check_environment(interpreter, timeout)
             raise
@@ -89,7 +89,7 @@ class SPUAggregation:
         header = QUESTION.pack(self._parties, size, law.coins, law.dither)
         shares = zip(*(additive_shares(part, self._servers) for part in parts), strict=True)
         questions = [header + b"".join(share.astype("<i8").tobytes() for share in held) for held in shares]
-        answers = self._processes.ask(questions)
+        answers = self.processes.ask(questions)
         if len({answer[SENT.size :] for answer in answers}) != 1 or len(answers[0]) != SENT.size + 8 * size:
             self.close()
             raise Aborted("the servers disagree about the noisy sum: start them again")
@@ -98,7 +98,7 @@ class SPUAggregation:
 
     def close(self) -> None:
         """Ends the servers; safe to call twice."""
-        self._processes.close()
+        self.processes.close()
 
     def _checked_size(self, parts: Sequence[Integers]) -> int:
         if len(parts) != self._parties:

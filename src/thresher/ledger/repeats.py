@@ -21,7 +21,7 @@ from scipy import sparse
 from thresher.ledger.chain import LENGTH, Key
 from thresher.ledger.fingerprint import ODD, scrambled
 from thresher.privacy.accounting import Cost
-from thresher.privacy.arrays import Matrix, Values
+from thresher.privacy.arrays import Matrix
 from thresher.privacy.plan import Plan
 from thresher.privacy.pricing import epsilon_of_sum
 from thresher.privacy.warnings import FittedBefore
@@ -137,7 +137,10 @@ class FitMemory:
         hashes = scrambled((products.view(np.uint64) + np.uint64(2 ** (DIGITS - 1))) >> np.uint64(DIGITS))
         names, counts = np.unique(hashes, return_counts=True)
         kept = dict(zip(names[:KEPT].tolist(), counts[:KEPT].tolist(), strict=True))
-        return RowSketch(kept, 0.0 if _is_bootstrap_sample(X, hashes, names) else _chance(counts))
+        # Estimated by how many of the different rows occur more than once: if a row is found l times on average, for
+        # all small l, that is l/2 of them; and for large l nearly all.
+        chance = 2 * float(np.mean(counts > 1)) if len(counts) else 0.0
+        return RowSketch(kept, 0.0 if _is_bootstrap_sample(X, hashes, names) else chance)
 
 
 MEMORY = FitMemory()
@@ -184,15 +187,6 @@ def _times(cost: Cost, times: int) -> Cost:
     return half + half + cost if times % 2 else half + half
 
 
-def _chance(counts: NDArray[np.intp]) -> float:
-    """At most, that a row of other people of the same population is equal to one of these.
-
-    It is estimated by how many of the different rows occur more than once: if a row is found l times on average, for
-    all small l, that is l/2 of them; and for large l nearly all.
-    """
-    return 2 * float(np.mean(counts > 1)) if len(counts) else 0.0
-
-
 def _is_bootstrap_sample(X: Matrix, hashes: NDArray[np.uint64], names: NDArray[np.uint64]) -> bool:
     """Whether rows occur more than once since they are a bootstrap sample: n draws out of n rows, which are about
     n (1 - 1/e) different ones. Those have numbers of their own, where rows of few values are equal by chance."""
@@ -212,9 +206,6 @@ def _products(X: Matrix, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         if sparse.issparse(X):
             return np.asarray(X.astype(np.float32).astype(np.float64) @ weights) + 0.0
         step = max(1, BLOCK // max(X.shape[1], 1))
-        blocks = [_single(X[at : at + step]) @ weights for at in range(0, X.shape[0], step)]
+        starts = range(0, X.shape[0], step)
+        blocks = [X[at : at + step].astype(np.float32, copy=False).astype(np.float64) @ weights for at in starts]
     return np.concatenate([*blocks, np.empty(0)]) + 0.0
-
-
-def _single(rows: Values) -> NDArray[np.float64]:
-    return rows.astype(np.float32, copy=False).astype(np.float64)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from thresher.algorithms import Algorithm
+    from thresher.algorithms import Algorithm, DenseName, SparseName
     from thresher.data.schema import Schema
     from thresher.ledger import Ledger
     from thresher.privacy.arrays import Floats
@@ -32,17 +32,9 @@ if TYPE_CHECKING:
     LogisticName = Literal["logistic", "nonconvex-logistic"]
     Seed = int | None
 
-__all__ = ["AdjacencyName", "CentralOptions", "DenseName", "DenseOptions", "FitOptions", "SparseName", "SparseOptions"]
+__all__ = ["AdjacencyName", "CentralOptions", "DenseOptions", "FitOptions", "SparseOptions"]
 
 AdjacencyName = Literal["replace-one", "add-remove"]
-SparseName = Literal[
-    "auto", "newton", "pursuit", "dp-ight", "peeling", "output-perturbation", "two-stage", "dpsl-kt", "frank-wolfe",
-    "noisy-frank-wolfe", "ight",
-]  # fmt: skip
-DenseName = Literal[
-    "auto", "newton", "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd", "dp-adam", "dp-gd", "dp-agd", "rrpsgd",
-    "objective-perturbation", "storm", "sgd", "lssgd",
-]  # fmt: skip
 
 
 def _help(text: str, **other: object) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from thresher.privacy.releases import RandomTrials, Release
 
-__all__ = ["PRINTED_NOTE", "REAL_NOISE", "SEEDED", "Grade", "grade_of", "is_exact", "is_hardened", "real_noise"]
+__all__ = ["PRINTED_NOTE", "REAL_NOISE", "SEEDED", "Grade", "grade_of", "is_hardened", "real_noise"]
 
 Grade = Literal["proved", "conditional", "printed", "none"]
 """proved: every bound enforced, accounting sound. conditional: sound if a named assumption holds. printed: a formula
@@ -49,11 +49,6 @@ def grade_of(
 def is_hardened(randomness: str) -> bool:
     """Whether noise was added on a grid, in whole numbers."""
     return randomness.endswith("grid-rounded exact noise")
-
-
-def is_exact(randomness: str, releases: Iterable[Release]) -> bool:
-    """Whether no noise that the releases list is the rounding of real-valued noise."""
-    return not real_noise(randomness, releases)
 
 
 def real_noise(randomness: str, releases: Iterable[Release]) -> list[str]:

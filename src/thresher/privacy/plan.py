@@ -84,19 +84,6 @@ class Plan:
                     f"{release!r} is priced for other neighbours or another number of {self.problem.counted} than the "
                     f"plan's {self.budget.adjacency} and {self.problem.n}"
                 )
-        self._refuse_what_is_of_rows()
-        if self.order is not None and not is_order_of(self.releases, self.order):
-            raise ValueError(
-                f"settings['order']={self.order!r} must name the position of each release as often as it may be asked "
-                "for; take thresher.privacy.pricing.positions"
-            )
-        if self.calibration == "proved" and not self._is_affordable():
-            raise BudgetExceeded(
-                f"the planned releases cost epsilon={self.epsilon:.6g} at delta={self.budget.delta:g}, "
-                f"more than the budget's {self.budget.epsilon:g}"
-            )
-
-    def _refuse_what_is_of_rows(self) -> None:
         of_rows = [release.question for release in self.releases if release.question.of_rows_only]
         what = "calibration='printed'" if self.calibration == "printed" else ""
         what = f"its {of_rows[-1]}" if of_rows else what
@@ -104,6 +91,18 @@ class Plan:
             raise ValueError(
                 f"groups: {self.algorithm!r} is out, as {what} is proved, or printed, for people with one row each; "
                 "use 'auto' or another algorithm with its default calibration, or one row per person and no groups"
+            )
+        if self.order is not None and not is_order_of(self.releases, self.order):
+            raise ValueError(
+                f"settings['order']={self.order!r} must name the position of each release as often as it may be asked "
+                "for; take thresher.privacy.pricing.positions"
+            )
+        # by the currencies that add up, which take no time, or in the order asked
+        allowed = self.budget.epsilon
+        if self.calibration == "proved" and not (self.ledger_epsilon <= allowed or self.epsilon <= allowed):
+            raise BudgetExceeded(
+                f"the planned releases cost epsilon={self.epsilon:.6g} at delta={self.budget.delta:g}, "
+                f"more than the budget's {allowed:g}"
             )
 
     @property
@@ -134,10 +133,6 @@ class Plan:
         planned so that it is not.
         """
         return self.cost.epsilon(self.budget.delta)[0]
-
-    def _is_affordable(self) -> bool:
-        """By the currencies that add up, which take no time, or in the order asked."""
-        return self.ledger_epsilon <= self.budget.epsilon or self.epsilon <= self.budget.epsilon
 
     def with_least_noise(self) -> Plan:
         """The same with as much less noise as the exact price of its order allows."""

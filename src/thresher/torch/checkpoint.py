@@ -92,7 +92,7 @@ class Checkpoint:
                     f"checkpoint={str(self.path)!r} is of another training: its {name} is {known.get(name)!r}, this "
                     f"one's {value!r}; go on with the same settings and data, or name another file"
                 )
-        if self.seal is not None and not hmac.compare_digest(self._seal_of(text, arrays), seal):
+        if self.seal is not None and not hmac.compare_digest(self.seal_of(text, arrays), seal):
             raise ValueError(
                 f"checkpoint={str(self.path)!r} was changed, or not written with this ledger's key; name another file "
                 "and begin the training anew"
@@ -118,13 +118,13 @@ class Checkpoint:
         with open(new, "wb") as file:
             named: dict[str, Any] = {f"state {name}": value for name, value in arrays.items()}
             text = json.dumps(header)
-            np.savez(file, header=np.array(text), seal=np.array(self._seal_of(text, named)), **named)
+            np.savez(file, header=np.array(text), seal=np.array(self.seal_of(text, named)), **named)
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, self.path)
         sync_folder(self.path.parent)
 
-    def _seal_of(self, header: str, arrays: dict[str, Values]) -> str:
+    def seal_of(self, header: str, arrays: dict[str, Values]) -> str:
         """The ledger's mark of all that the file says; empty without a ledger."""
         if self.seal is None:
             return ""

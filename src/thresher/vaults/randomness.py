@@ -153,7 +153,7 @@ class NoiseSource:
 
         NumPy's Poisson sampler is off by a factor of about 1 + 2^-52 variance log(variance) in its chances, so it is
         used for small variances only. Large ones are nearly Gaussian: rounded Gaussians that are a little wider are
-        accepted with the ratio of the two chances, which is almost always (``_skellam_log_ratio``).
+        accepted with the ratio of the two chances, which is almost always (``skellam_log_ratio``).
         """
         self._guard()
         if not 0 <= variance <= 2.0**76:
@@ -164,7 +164,7 @@ class NoiseSource:
         out = np.empty(0, dtype=np.int64)
         while len(out) < size:
             proposed = self.rounded_gaussian(sd, size - len(out) + 8)
-            accept = np.log(self._generator.random(len(proposed))) < _skellam_log_ratio(proposed, variance, sd)
+            accept = np.log(self._generator.random(len(proposed))) < skellam_log_ratio(proposed, variance, sd)
             out = np.concatenate([out, proposed[accept]])
         return out[:size]
 
@@ -239,7 +239,7 @@ class NoiseSource:
             bits += 64
             for j in map(int, left):
                 known[j] = (known[j] << 64) | int(self._generator.integers(0, 2**64, dtype=np.uint64))
-            ends = [_key_range(known[int(j)], bits, float(scores[j]), scale) for j in left]
+            ends = [key_range(known[int(j)], bits, float(scores[j]), scale) for j in left]
             furthest = sorted(high for _, high in ends)[picks - 1]
             left = left[np.array([low <= furthest for low, _ in ends])]
         winners: Integers = left.astype(np.int64)
@@ -336,7 +336,7 @@ class NoiseSource:
         raise TypeError("a noise source never leaves its process: it cannot be pickled or copied")
 
 
-def _key_range(word: int, bits: int, score: float, scale: float) -> tuple[Decimal, Decimal]:
+def key_range(word: int, bits: int, score: float, scale: float) -> tuple[Decimal, Decimal]:
     """The least and the largest log(-log U) - score/scale for U between word/2^bits and (word+1)/2^bits."""
     exact = Context(prec=bits)  # that many decimal digits hold far more than ``bits`` binary ones
     slack = Decimal(1).scaleb(40 - bits, exact)  # more than the round-off of the operations below
@@ -349,7 +349,7 @@ def _key_range(word: int, bits: int, score: float, scale: float) -> tuple[Decima
     return exact.subtract(key(word + 1), slack), exact.add(key(word), slack)
 
 
-def _skellam_log_ratio(x: Integers, v: float, sd: int) -> Floats:
+def skellam_log_ratio(x: Integers, v: float, sd: int) -> Floats:
     """log of the Skellam chance of x at variance v over that of round(N(0, sd^2)), sd^2 > v, less what it is at most.
 
     The Skellam chance is e^-v I_x(v). By Debye's expansion (DLMF 10.41.3), with r = sqrt(v^2 + x^2), its logarithm is

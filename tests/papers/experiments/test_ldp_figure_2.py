@@ -21,9 +21,9 @@ def forests(monkeypatch):
     X = rng.uniform(-1, 1, (4000, 6))
     y = np.where(rng.random(4000) < 1 / (1 + np.exp(-3 * X[:, 0] + 2 * X[:, 1] - X[:, 2])), 1, -1).astype(np.int8)
     monkeypatch.setattr(ldp_figure_2, "_forests", lambda rows, p: (X, y))
-    ldp_figure_2._reference.cache_clear()
+    ldp_figure_2.reference.cache_clear()
     yield X, y
-    ldp_figure_2._reference.cache_clear()
+    ldp_figure_2.reference.cache_clear()
 
 
 def test_gaps_are_to_a_minimum_and_sound_methods_keep_their_budget(forests):
@@ -40,14 +40,14 @@ def test_gaps_are_to_a_minimum_and_sound_methods_keep_their_budget(forests):
 
 def test_refinement_ends_where_the_gradient_is_gone(forests):
     X, y = forests
-    theta = ldp_figure_2._refined(np.array([1.0, -1.0, 0.0, 0.0, 0.0, 0.0]), X, y)
+    theta = ldp_figure_2.refined(np.array([1.0, -1.0, 0.0, 0.0, 0.0, 0.0]), X, y)
     assert np.flatnonzero(theta).tolist() == [0, 1]
     step = 1e-4
     for j in (0, 1):
         for sign in (-1, 1):
             moved = theta.copy()
             moved[j] += sign * step
-            assert ldp_figure_2._objective(moved, X, y) > ldp_figure_2._objective(theta, X, y)
+            assert ldp_figure_2.objective(moved, X, y) > ldp_figure_2.objective(theta, X, y)
 
 
 def made_up(quick=True, **powers):

@@ -40,9 +40,9 @@ def small(monkeypatch):
         return some_texts(name, regression=name == "imdb_rating")
 
     monkeypatch.setattr(text, "load", load)
-    text._rows.cache_clear()
+    text.bounded_rows.cache_clear()
     yield
-    text._rows.cache_clear()
+    text.bounded_rows.cache_clear()
 
 
 def rows_of(experiment):
@@ -74,11 +74,11 @@ def test_a_stand_in_is_called_one_wherever_its_numbers_stand(experiment, small):
 
 def test_the_papers_own_set_is_taken_where_it_is_at_hand(monkeypatch):
     monkeypatch.setattr(text, "load", lambda name: some_texts(name, regression=False))
-    text._rows.cache_clear()
+    text.bounded_rows.cache_clear()
     assert {cell["data"] for cell in dpsl_kt_table_3.EXPERIMENT.cells(True)} == {"rcv1"}
     (chart,) = [p for p in dpsl_kt_table_3.EXPERIMENT.show(rows_of(dpsl_kt_table_3.EXPERIMENT)) if isinstance(p, Chart)]
     assert "STANDS IN" not in chart.title
-    text._rows.cache_clear()
+    text.bounded_rows.cache_clear()
 
 
 def made_up(private):

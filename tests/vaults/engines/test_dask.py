@@ -147,8 +147,8 @@ def keys_on(client, count):
 def test_blocks_and_the_latest_answers_stay_on_the_workers_while_they_are_wanted(rows, client):
     engine = on_workers(rows, np.array, 1.0, client)
     engine.row_norms()
-    count = 2 * len(engine._blocks)
-    assert {block.key for block in engine._blocks} <= keys_on(client, count)
+    count = 2 * len(engine.blocks)
+    assert {block.key for block in engine.blocks} <= keys_on(client, count)
     narrow = engine.columns(np.arange(3))
     narrow.row_norms()
     assert len(keys_on(client, 2 * count)) == 2 * count
@@ -166,22 +166,22 @@ def test_a_sum_has_the_same_bits_however_the_pieces_are_shared_out(rows, form, c
         monkeypatch.setattr(dask_engine, "_room", lambda _, room=(threads, largest): room)
         engine = on_workers(rows, form, 1.0, client)
         sums.append(engine.transposed_product(np.cos(np.arange(N))))
-        blocks.append(len(engine._blocks))
+        blocks.append(len(engine.blocks))
     assert blocks[0] == 1 < blocks[1] < blocks[2]
     for total in sums:
         np.testing.assert_array_equal(total, sums[0])
 
 
 def test_neighbours_go_together_up_to_a_size():
-    assert dask_engine._runs([1] * 8, 4.0) == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert dask_engine._runs([1] * 4, 0.5) == [[0], [1], [2], [3]]
-    assert dask_engine._runs([50, 1, 1], 10.0) == [[0], [1, 2]]
-    assert dask_engine._runs([3], 0.1) == [[0]]
+    assert dask_engine.runs_of([1] * 8, 4.0) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert dask_engine.runs_of([1] * 4, 0.5) == [[0], [1], [2], [3]]
+    assert dask_engine.runs_of([50, 1, 1], 10.0) == [[0], [1, 2]]
+    assert dask_engine.runs_of([3], 0.1) == [[0]]
 
 
 def test_partitions_that_are_smaller_than_their_answers_go_together(rows, client, monkeypatch):
     monkeypatch.setattr(dask_engine, "ANSWER", 4 * rows.nbytes)
-    assert on_workers(rows, np.array, 1.0, client)._slices == [[slice(0, N)]]
+    assert on_workers(rows, np.array, 1.0, client).slices == [[slice(0, N)]]
 
 
 def test_many_answers_are_fetched_a_few_at_a_time(rows, client, monkeypatch):
@@ -203,7 +203,7 @@ def test_a_block_says_how_large_it_is_and_nothing_else(rows):
 
 def test_a_worker_that_cannot_answer_is_named_by_the_kind_of_its_error_alone(rows, client):
     engine = on_workers(rows, np.array, 1.0, client)
-    engine._slices = [slices[:-1] for slices in engine._slices]  # so that arguments and pieces do not match
+    engine.slices = [slices[:-1] for slices in engine.slices]  # so that arguments and pieces do not match
     with pytest.raises(RuntimeError, match=r"could not compute its part of an answer: ValueError$"):
         engine.row_norms()
 

@@ -57,14 +57,14 @@ def cells(quick: bool) -> list[Cell]:
 def run(rows: int, p: int, s: int, epsilon: float, seed: int) -> list[Row]:
     """The gap of every method to the reference."""
     X, y = _forests(rows, p)
-    best = _reference(rows, p, s)
+    best = reference(rows, p, s)
     found: list[Row] = []
     for method, algorithm in METHODS.items():
         delta = float(rows) ** -2 if method == HONEST else DELTA
         model = _fit(algorithm, X, y, s, epsilon, delta, seed)
         found.append({
             "method": method, "n": rows, "p": p, "s": s, "epsilon": epsilon, "delta": delta, "seed": seed,
-            "gap": _objective(np.ravel(model.coef_), X, y) - best, "reference": best,
+            "gap": objective(np.ravel(model.coef_), X, y) - best, "reference": best,
             "real epsilon": model.plan_.epsilon,
         })  # fmt: skip
     return found
@@ -88,21 +88,21 @@ def _fit(algorithm: Any, X: Floats, y: Any, s: int, epsilon: float, delta: float
     ).fit(X, y)  # fmt: skip
 
 
-def _objective(theta: Floats, X: Floats, y: Any) -> float:
+def objective(theta: Floats, X: Floats, y: Any) -> float:
     """The ridge logistic loss of the training rows: for judging, not a release."""
     return float(np.mean(np.logaddexp(0, -y * (X @ theta))) + RIDGE / 2 * theta @ theta)
 
 
 @cache
-def _reference(rows: int, p: int, s: int) -> float:
+def reference(rows: int, p: int, s: int) -> float:
     """Without privacy: the better of two runs of IGHT, each taken to the minimum on its support."""
     X, y = _forests(rows, p)
     runs = (IGHT(ridge=RIDGE), IGHT(iterations=LOOP.iterations, step=LOOP.step, ridge=RIDGE))
     models = [_fit(algorithm, X, y, s, math.inf, None, 0) for algorithm in runs]
-    return min(_objective(_refined(np.ravel(model.coef_), X, y), X, y) for model in models)
+    return min(objective(refined(np.ravel(model.coef_), X, y), X, y) for model in models)
 
 
-def _refined(theta: Floats, X: Floats, y: Any) -> Floats:
+def refined(theta: Floats, X: Floats, y: Any) -> Floats:
     """Newton's method on the support, until the gradient is gone."""
     theta, support = theta.copy(), np.flatnonzero(theta)
     inside = X[:, support]

@@ -142,7 +142,7 @@ def _at_hand(sets: Sequence[str]) -> str:
 
 
 @cache
-def _rows(data: str, columns: int, halved: bool) -> tuple[RealSet, Any]:
+def bounded_rows(data: str, columns: int, halved: bool) -> tuple[RealSet, Any]:
     """The private rows and the public ones, both with the columns that were drawn (seed 0)."""
     whole = load(data)
     kept = np.sort(shuffled(whole.X.shape[1], seed=0)[:columns])
@@ -163,7 +163,7 @@ def run(
     seed: int,
 ) -> list[Row]:
     """One method at every budget."""
-    rows, public = _rows(data, columns, halved)
+    rows, public = bounded_rows(data, columns, halved)
     score, measure = (_half_mse, "test MSE / 2") if rows.regression else (_misses, "test error")
     told = {"data": data, "method": method, "seed": seed, "measure": measure}
     if method == TRIVIAL:

@@ -95,7 +95,7 @@ class DitheredBinomial:
         """
         if self.lost(shift) >= 1:  # two copies hardly share an outcome: there is no bound
             return np.array([2.0]), np.array([math.inf]), 1.0
-        curve = _curve(self, *self._lattice(shift, touched), *_octaves(shift / self.sd, uses))
+        curve = curve_of(self, *self._lattice(shift, touched), *_octaves(shift / self.sd, uses))
         return curve.orders, curve.per_square * (shift**2 + touched * curve.additive), touched * self.lost(shift)
 
     def lost(self, shift: float) -> float:
@@ -164,7 +164,7 @@ def _octaves(relative: float, uses: int) -> tuple[int, int]:
 
 
 @cache
-def _curve(law: DitheredBinomial, finest: int, reach: int, first: int, last: int) -> Curve:
+def curve_of(law: DitheredBinomial, finest: int, reach: int, first: int, last: int) -> Curve:
     """A bound for every whole shift of at most reach * 2^finest, by lattices that coarsen with the shift.
 
     Z = 2^j Z' + W1 + W2 + W3. Given W1, a shift of a = 2^j i + b is one of Z' by i or i + 1, the latter in b cases of
@@ -173,18 +173,18 @@ def _curve(law: DitheredBinomial, finest: int, reach: int, first: int, last: int
     exponents = np.arange(first, last + 1)
     beyond = 2.0 ** (exponents / PER_OCTAVE)
     worst = np.zeros(len(exponents))
-    for step, low, high in _levels(finest, reach, law.dither):
+    for step, low, high in levels_of(finest, reach, law.dither):
         coarse = law.coarser(step)
         exact = step == 0
         start = 0 if step == finest and not exact else low
         points = np.arange(start, high + 1)
         chances = coarse.pmf(math.ceil(WINDOW * coarse.sd) + high)
-        logs = np.array([_log_moments(chances, int(i), exponents) for i in points])
+        logs = np.array([log_moments(chances, int(i), exponents) for i in points])
         worst = np.maximum(worst, _largest_ratio(points, logs, exact, step == finest) / 4.0**step)
     return Curve(1 + beyond, worst / beyond, 0.0 if finest == 0 else 4.0**finest / 4)
 
 
-def _levels(finest: int, reach: int, dither: int) -> list[tuple[int, int, int]]:
+def levels_of(finest: int, reach: int, dither: int) -> list[tuple[int, int, int]]:
     """(step, low, high): shifts from low to high in units of 2^step, which together reach ``reach`` * 2^finest."""
     levels, step, low, left = [], finest, 1, reach
     while True:
@@ -214,7 +214,7 @@ def _largest_ratio(points: NDArray[np.int64], logs: Floats, exact: bool, finest:
     return np.asarray(np.max(steepest + bend, axis=0))
 
 
-def _log_moments(chances: Floats, shift: int, exponents: NDArray[np.int64]) -> Floats:
+def log_moments(chances: Floats, shift: int, exponents: NDArray[np.int64]) -> Floats:
     """log of sum P^a Q^(1-a) at orders a = 1 + 2^(j/4), P the chances and Q those shifted, where both have one.
 
     Rounded outwards: chances are within 6 units of round-off, their ratio's logarithm within 14 and its own size, sums

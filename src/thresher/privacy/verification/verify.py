@@ -13,19 +13,13 @@ import numpy as np
 
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Adjacency, Budget
-from thresher.privacy.grades import REAL_NOISE, Grade, is_exact
+from thresher.privacy.grades import REAL_NOISE, Grade, real_noise
 from thresher.privacy.pricing import epsilon_in_order, epsilon_of_sum
 from thresher.privacy.releases import RandomTrials, Release, SampledRelease, ZCDPFilter, release_from_dict
 from thresher.privacy.strict_json import Record
 from thresher.privacy.trust import trust_words_of_first_format
-from thresher.privacy.verification.answers import (
-    RECIPES,
-    problems_of_answers,
-    problems_of_bounds,
-    problems_of_clips,
-    problems_of_order,
-    problems_of_recipe,
-)
+from thresher.privacy.verification.answers import problems_of_answers, problems_of_bounds, problems_of_clips
+from thresher.privacy.verification.recipes import RECIPES, problems_of_order, problems_of_recipe
 from thresher.privacy.verification.statements import FORMATS, problems_of_fields, problems_of_statements, trust_of
 
 if TYPE_CHECKING:
@@ -152,8 +146,8 @@ def _warnings(fit: Certificate, listed: list[Listed]) -> Iterator[str]:
         yield "it has no hash of a model, so nothing binds it to the one that it comes with"
     if fit.algorithm not in RECIPES:
         yield f"algorithm {fit.algorithm!r} is not thresher's own: what it should release is not known"
-    exact = is_exact(fit.randomness, [release for release, _ in listed])
-    if fit.is_old and fit.claimed_epsilon is not None and not exact:
+    rounded = real_noise(fit.randomness, [release for release, _ in listed])
+    if fit.is_old and fit.claimed_epsilon is not None and rounded:
         yield f"it is of an earlier version, which did not say what is assumed: {REAL_NOISE}"
 
 

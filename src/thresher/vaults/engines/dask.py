@@ -40,16 +40,16 @@ class DaskEngine:
     """Blocks of local engines, one for each piece, as futures that Dask can compute again."""
 
     def __init__(self, client: Any, blocks: list[Any], slices: list[list[slice]], dimension: int) -> None:
-        self._client, self._blocks, self._slices, self._dimension = client, blocks, slices, dimension
+        self._client, self.blocks, self.slices, self._dimension = client, blocks, slices, dimension
         # Dask sends a message every 10 ms: that the latest answers may go is said along with the next question
         self._latest: list[Any] = []
 
     @classmethod
     def of(cls, X: Partitions, constant: float) -> DaskEngine:
-        pieces = _runs(X.sizes, max(min(PIECE, sum(X.sizes) / PIECES), ANSWER * X.dimension))
+        pieces = runs_of(X.sizes, max(min(PIECE, sum(X.sizes) / PIECES), ANSWER * X.dimension))
         sizes = [sum(X.sizes[part] for part in piece) for piece in pieces]
         threads, room = _room(X.client)
-        runs = [[pieces[at] for at in run] for run in _runs(sizes, min(room, sum(sizes) / threads))]
+        runs = [[pieces[at] for at in run] for run in runs_of(sizes, min(room, sum(sizes) / threads))]
         recipe = (*X.steps, (engine_for, (constant,)))
         parts = [[[X.parts[part] for part in piece] for piece in run] for run in runs]
         blocks = [X.client.submit(_built, block, recipe, pure=False) for block in parts]
@@ -84,11 +84,11 @@ class DaskEngine:
 
     def columns(self, support: Indices, factors: Floats | float = 1.0) -> DaskEngine:
         chosen = self._ask(_columns, support, factors, together=Sealed)
-        return DaskEngine(self._client, chosen, self._slices, len(support))
+        return DaskEngine(self._client, chosen, self.slices, len(support))
 
     def projected(self, support: Indices, weights: Floats) -> DaskEngine:
         projected = self._ask(_projected, support, weights, together=Sealed)
-        return DaskEngine(self._client, projected, self._slices, weights.shape[1])
+        return DaskEngine(self._client, projected, self.slices, weights.shape[1])
 
     def by_rows(self) -> ByRows:
         raise TypeError("random batches need the rows in memory; use dp-gd or dp-agd, or give X.compute()")
@@ -100,13 +100,13 @@ class DaskEngine:
 
     def _stack(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None) -> Any:
         """The answers below each other."""
-        self._latest = self._ask(question, *shared, rows=rows, together=_below)
-        return _below(self._fetch(self._latest))
+        self._latest = self._ask(question, *shared, rows=rows, together=stacked)
+        return stacked(self._fetch(self._latest))
 
     def _add(self, question: Question, *shared: Any, rows: NDArray[Any] | None = None, size: int) -> Floats:
         """The sum of the answers, each of ``size`` numbers, in order."""
         self._latest = futures = self._ask(question, *shared, rows=rows, together=np.stack)
-        step = max(1, BATCH // max(1, 8 * size * max(map(len, self._slices))))
+        step = max(1, BATCH // max(1, 8 * size * max(map(len, self.slices))))
         batches = (self._fetch(futures[first : first + step]) for first in range(0, len(futures), step))
         answers = itertools.chain.from_iterable(itertools.chain.from_iterable(batches))
         return add_up(answers)
@@ -119,11 +119,11 @@ class DaskEngine:
         The values travel inside the tasks: what is put on a worker by itself is lost with the worker.
         """
         arguments = [
-            Sealed([shared if rows is None else (rows[own], *shared) for own in slices]) for slices in self._slices
+            Sealed([shared if rows is None else (rows[own], *shared) for own in slices]) for slices in self.slices
         ]
         asked = functools.partial(_answer_blocks, question, together)
         with dask.config.set(NO_ADVICE):
-            futures: list[Any] = self._client.map(asked, self._blocks, arguments, pure=False)
+            futures: list[Any] = self._client.map(asked, self.blocks, arguments, pure=False)
         return futures
 
     def _fetch(self, futures: list[Any]) -> list[Any]:
@@ -141,7 +141,7 @@ def _room(client: Any) -> tuple[int, float]:
     return max(1, sum(worker["nthreads"] for worker in workers)), min([BLOCK, *shares])
 
 
-def _runs(sizes: list[int], size: float) -> list[list[int]]:
+def runs_of(sizes: list[int], size: float) -> list[list[int]]:
     """Neighbours that go together, about so much in each run."""
     middles = np.cumsum(sizes) - np.asarray(sizes) / 2
     at = (middles // size).tolist()
@@ -170,7 +170,7 @@ def _built(pieces: list[list[Sealed]], recipe: tuple[tuple[Callable[..., Any], t
     """The local engines of a block."""
     engines = []
     for piece in pieces:
-        rows = _below([part.value for part in piece], "csr")
+        rows = stacked([part.value for part in piece], "csr")
         for step, arguments in recipe:
             rows = step(rows, *arguments)
         engines.append(rows)
@@ -182,7 +182,7 @@ def _answer_blocks(question: Question, together: Callable[[list[Any]], Any], blo
     return together([question(engine, *own) for engine, own in zip(block.value, arguments.value, strict=True)])
 
 
-def _below(matrices: list[Any], form: str = "csc") -> Any:
+def stacked(matrices: list[Any], form: str = "csc") -> Any:
     """Matrices or vectors below each other; sparse, in this form, if one of them is."""
     if len(matrices) == 1:
         return matrices[0]
