@@ -373,7 +373,7 @@ def second_opinion_of(certificate: Certificate) -> float | None:
             accountant.compose(RepeatAndSelectDpEvent(ZCDpEvent(rho), max(release.trials, 1.0), math.inf))
             never_empty -= math.log1p(-math.exp(-release.trials))
         elif math.isfinite(costs[0].mu_squared):
-            accountant.compose(GaussianDpEvent(release.multiplier), release.times)
+            accountant.compose(GaussianDpEvent(math.sqrt(release.times / costs[0].mu_squared)), release.times)
         else:
             accountant.compose(ZCDpEvent(rho))
     if lost >= certificate.delta:
