@@ -90,4 +90,3 @@ def binomial_steps(law: DitheredBinomial) -> Steps:
     order = np.argsort(-ratio)
     masses, gains = (np.concatenate([[0.0], np.cumsum(each[order])]) for each in (mass, mass * ratio))
     return Steps(law.sd, masses, beyond + gains)
-
