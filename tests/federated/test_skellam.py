@@ -1,4 +1,4 @@
-"""The Skellam law: Renyi divergences against those of the Gaussian that it is priced as, and shares that add up to it."""
+"""The Skellam law: Renyi divergences against those of the Gaussian it is priced as, and shares that add up to it."""
 
 from __future__ import annotations
 
