@@ -74,7 +74,7 @@ def prices(expected: Sequence[int] = TRIALS, epsilons: Sequence[float] = (0.5, 1
     kinds: dict[str, Any] = {
         "Gaussian (dp-ight)": SparseClassifier(5, row_bound=1.0, algorithm="dp-ight"),
         "batches (dp-sgd)": DenseClassifier(row_bound=1.0, algorithm="dp-sgd"),
-        "zCDP (pursuit)": SparseClassifier(5, row_bound=1.0, algorithm="pursuit"),
+        "choices (pursuit)": SparseClassifier(5, row_bound=1.0, algorithm="pursuit"),
     }
     header("noise", "epsilon", *expected)
     for name, model in kinds.items():

@@ -181,7 +181,7 @@ def test_what_is_lost_covers_the_chance_of_leaving_the_shared_window():
 )
 def test_two_coordinates_by_brute_force(epsilon, delta, angle):
     """The exact hockey-stick divergence of a whole shift in the plane, at the epsilon that is claimed for delta."""
-    release = BinomialGradient.calibrated(Budget(epsilon, delta), times=1, touched=2)
+    release = BinomialGradient.calibrated(Budget(epsilon, delta), times=1, touched=2, adds_up=True)
     small = DitheredBinomial(release.coins, min(release.dither, 3))  # so that the plane of outcomes fits into memory
     scaled = BinomialGradient(1, max(release.sd_per_sensitivity, 2.0), 2, small.coins, small.dither)
     claimed = scaled.cost().epsilon(delta)[0]
@@ -200,10 +200,10 @@ def test_two_coordinates_by_brute_force(epsilon, delta, angle):
     ("epsilon", "delta", "times", "touched"),
     [(0.5, 1e-3, 100, 123), (0.5, 1e-6, 100, 123), (1, 1e-6, 16, 10_001), (4, 1e-6, 1, 105), (8, 1e-5, 5, 20)],
 )
-def test_calibration_fills_the_budget_at_little_more_than_a_gaussians_price(epsilon, delta, times, touched, adjacency):
+def test_calibration_by_renyi_curves_needs_little_more_noise_than_a_gaussian(epsilon, delta, times, touched, adjacency):
     from thresher.privacy.conversions import zcdp_rho
 
-    release = BinomialGradient.calibrated(Budget(epsilon, delta, adjacency), times, touched)
+    release = BinomialGradient.calibrated(Budget(epsilon, delta, adjacency), times, touched, adds_up=True)
     spent, method = release.cost().epsilon(delta)
     assert 0.999 * epsilon < spent <= epsilon
     assert method == "RDP"

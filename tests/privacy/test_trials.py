@@ -9,6 +9,7 @@ from scipy import stats
 from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Adjacency, Budget
+from thresher.privacy.composition import composed_delta
 from thresher.privacy.conversions import gaussian_delta, gaussian_mu, rdp_deltas, rdp_epsilon, zcdp_rho
 from thresher.privacy.plan import Plan
 from thresher.privacy.releases import (
@@ -20,7 +21,7 @@ from thresher.privacy.releases import (
     ZCDPFilter,
     release_from_dict,
 )
-from thresher.privacy.releases.composed import best_of_trials
+from thresher.privacy.releases.composed import LEAST_PRICED, MOST_PRICED, _exact_deltas, best_of_trials
 from thresher.privacy.subsampling import Poisson, poisson_deltas, poisson_epsilon
 from thresher.vaults.losses import SQUARED
 from thresher.vaults.problem import LinearProblem
@@ -312,3 +313,36 @@ def test_a_release_with_a_price_of_its_own_cannot_hide_in_a_trial():
     problem = LinearProblem(1000, 2, Bounds(feature=1.0, target=(-1.0, 1.0)), sparsity=1, loss=SQUARED)
     with pytest.raises(TypeError, match="not a release priced"):
         Plan("search", problem, Budget(1, 1e-6), (search_of((Free(1, 0.1),)),))
+
+
+# -- trials of choices and answers, in one order ----------------------------------------------------------------------
+
+PICKS, VALUES = GumbelSelection(3, 12.0), GaussianGradient(3, 9.0)
+IN_TURN = (0, 1) * 3
+
+
+def test_the_exact_delta_of_each_order_is_not_below_that_on_a_fine_grid():
+    steps = tuple(step for at in IN_TURN for step in (PICKS, VALUES)[at].steps)
+    found = _exact_deltas(steps)
+    for at in np.flatnonzero(ORDERS < 500)[::9]:
+        fine = composed_delta(steps, float(np.log1p(1 / BEYOND[at])), 64.5)
+        assert fine <= found[at] * (1 + 1e-6)
+    usual = (ORDERS > 2 * LEAST_PRICED) & (ORDERS < MOST_PRICED / 2)
+    loose = rdp_deltas(ORDERS, (PICKS.cost() + VALUES.cost()).curve, np.log1p(1 / BEYOND))
+    assert np.all(found[usual] < 0.7 * loose[usual])
+
+
+def test_an_order_lowers_the_price_of_a_search_and_is_read_back():
+    fits = ((PICKS, VALUES),)
+    free, ordered = (RandomTrials(1, 5.0, fits, GaussianScore(1, 9.0), 100, 20, orders) for orders in ((), (IN_TURN,)))
+    assert "orders" not in free.to_dict()
+    for release in (free, ordered):
+        assert release_from_dict(release.to_dict()) == release
+    assert ordered.cost().epsilon(1e-6)[0] < 0.95 * free.cost().epsilon(1e-6)[0]
+    assert np.all(np.asarray(ordered.cost().rdp) <= np.asarray(free.cost().rdp))
+
+
+@pytest.mark.parametrize("orders", [((0, 1),), ((0, 0, 0, 0, 1, 1),), (IN_TURN, IN_TURN)])
+def test_orders_that_are_none_of_the_fits_are_refused(orders):
+    with pytest.raises(ValueError, match="orders"):
+        RandomTrials(1, 5.0, ((PICKS, VALUES),), GaussianScore(1, 9.0), 100, 20, orders)

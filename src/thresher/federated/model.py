@@ -60,7 +60,7 @@ class FederatedModel(LinearModel):
             )
         plan = design.plan()
         if protocol_behind(self).joint:
-            return with_joint_noise(plan, self.aggregation)
+            return with_joint_noise(plan, self.aggregation, adds_up=self.ledger is not None)
         return replace(plan, trust="parties" if protocol_behind(self).noise == "separate" else "reference")
 
     def _with_notes(self, plan: Plan, X: DataSets) -> Plan:

@@ -40,8 +40,11 @@ JOINTLY: Mapping[type, tuple[type[JointRelease], type[JointRelease]]] = {
 """What parties can answer together, what is linear in their parts: with one copy of noise, and with shares of it."""
 
 
-def with_joint_noise(plan: Plan, trust: Trust) -> Plan:
-    """``plan`` with its Gaussian noise replaced by joint noise that takes the same budget."""
+def with_joint_noise(plan: Plan, trust: Trust, adds_up: bool = False) -> Plan:
+    """``plan`` with its Gaussian noise replaced by joint noise that takes the same budget.
+
+    What ``adds_up`` over fits in a ledger sets no part of delta aside.
+    """
     kinds = {type(release) for release in plan.releases}
     if len(plan.releases) != 1 or not kinds <= set(JOINTLY):
         asked = ", ".join(sorted({release.question.name for release in plan.releases}))
@@ -56,7 +59,7 @@ def with_joint_noise(plan: Plan, trust: Trust) -> Plan:
             "use one that asks for noisy gradients"
         )
     kind = JOINTLY[type(release)][trust == "skellam"]
-    shared = kind.calibrated(plan.budget, release.times, plan.problem.dimension)
+    shared = kind.calibrated(plan.budget, release.times, plan.problem.dimension, adds_up)
     settings = {**plan.settings, "coordinates": plan.problem.dimension}  # for whoever verifies the certificate
     return replace(plan, releases=(shared,), settings=settings, trust=trust)
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from thresher.privacy.arrays import Floats
-
 __all__ = ["Skellam", "integer_l1"]
 
 
@@ -33,27 +29,18 @@ class Skellam:
     def sd(self) -> float:
         return math.sqrt(self.variance)
 
-    def rdp(self, shift_l2: float, shift_l1: float, orders: Floats) -> Floats:
-        """The Renyi divergence, at most, when whole-number vectors differ by this much in the two norms.
+    @property
+    def distance(self) -> float:
+        """A c with which a whole shift a is as hard to see, for every test, as N(0,1) against N(a c,1).
 
-        For whole orders a > 1 (Agarwal, Kairouz and Liu 2021, Theorem 3.5; summed over coordinates): D_a <=
-        a l2^2/(2 v) + min(((2a-1) l2^2 + 6 l1)/(4 v^2), 3 l1/(2 v)), v the variance. Between whole orders the chord
-        holds, as (a-1) D_a is convex in a; it is 0 at a = 1.
+        With P(t) the chance of t, P(t-1) P(t+1) / P(t)^2 >= 1 - 1/sqrt(v^2 - 1) = e^-k, v the variance; so no two
+        neighbouring normal scores Phi^-1(P(Z <= t)) are farther apart than c with c^2 - c^4/4 = k (docs/federated.md,
+        Theorem 3). Below a variance of 3 none is known.
         """
-        below = np.floor(orders)
-        part = orders - below
-        chord = (1 - part) * self._scaled_divergence(shift_l2, shift_l1, below) + part * self._scaled_divergence(
-            shift_l2, shift_l1, below + 1
-        )
-        return chord / (orders - 1)
-
-    def _scaled_divergence(self, l2: float, l1: float, orders: Floats) -> Floats:
-        """(a-1) times the bound at whole orders a."""
-        v = self.variance
-        gaussian = orders * l2**2 / (2 * v)
-        excess = np.minimum(((2 * orders - 1) * l2**2 + 6 * l1) / (4 * v**2), 3 * l1 / (2 * v))
-        scaled: Floats = (orders - 1) * (gaussian + excess)
-        return scaled
+        if self.variance < 3:
+            return math.inf
+        k = -math.log1p(-1 / math.sqrt(self.variance**2 - 1))
+        return math.sqrt(2 * k / (1 + math.sqrt(1 - k))) * (1 + 1e-12)
 
 
 def integer_l1(shift_l2: float, touched: int) -> float:

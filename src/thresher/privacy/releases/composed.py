@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,12 +15,18 @@ from thresher.privacy import questions
 from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget, is_whole
+from thresher.privacy.composition import Step, composed_delta
 from thresher.privacy.conversions import zcdp_rho
 from thresher.privacy.questions import Question
 from thresher.privacy.releases.base import GaussianRelease, Release
 from thresher.privacy.releases.sampled import SampledRelease
 
 __all__ = ["GaussianScore", "RandomTrials", "ZCDPFilter"]
+
+LEAST_PRICED, MOST_PRICED = 1.5, 64.0  # orders at which choices and answers are composed exactly ...
+EVERY = 6  # ... of which every sixth
+CELLS_OF_TRIALS = 8.5  # of that composition: a bound with any number, within a few per cent of delta with so many
+MOST_STEPS = 240
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,7 @@ class RandomTrials(Release):
     A trial draws a candidate, makes one of the ``fits`` (a tuple of releases) on ``fit_rows`` rows, and ``score`` on
     the ``score_rows`` others. Who is fitted is drawn without looking at the rows, so a person is either fitted or
     scored: the trial costs the largest of ``fits`` and ``score``, order by order. K and all other trials stay secret.
+    ``orders``, if there are any, are those in which each fit asks, as positions among its distinct releases.
 
     If the trial has the Renyi curve eps(a) and is (log(a/(a-1)), delta(a))-DP, then with m = ``trials``
 
@@ -53,6 +61,7 @@ class RandomTrials(Release):
     score: GaussianScore
     fit_rows: int
     score_rows: int
+    orders: tuple[tuple[int, ...] | None, ...] = ()
     question: ClassVar[Question] = questions.BestOfTrials()
     noise: ClassVar[str] = "as listed"
 
@@ -63,8 +72,17 @@ class RandomTrials(Release):
         if not (is_whole(self.fit_rows) and is_whole(self.score_rows) and min(self.fit_rows, self.score_rows) >= 1):
             raise ValueError(f"fit_rows={self.fit_rows!r}, score_rows={self.score_rows!r} must be at least 1 each")
         object.__setattr__(self, "fits", tuple(map(tuple, self.fits)))
+        object.__setattr__(self, "orders", tuple(None if order is None else tuple(order) for order in self.orders))
         if not self.fits or not all(self.fits) or not isinstance(self.score, GaussianScore) or self.score.times != 1:
             raise ValueError("a trial makes at least one release on the rows it fits, and one score on the others")
+        if self.orders and len(self.orders) != len(self.fits):
+            raise ValueError(f"orders={self.orders!r} must be one for each of {len(self.fits)} fits, or none")
+        for fit, order in zip(self.fits, self.orders, strict=False):
+            uses = Counter[Release]()
+            for release in fit:
+                uses[release] += release.times
+            if order is not None and Counter(order) != Counter(dict(enumerate(uses.values()))):
+                raise ValueError(f"orders: {order!r} does not name every use of a fit's releases once")
         for release in self.parts:
             if isinstance(release, SampledRelease) and release.population != self.fit_rows:
                 raise ValueError(f"{release!r} is priced for another number of rows than the {self.fit_rows} fitted")
@@ -93,7 +111,9 @@ class RandomTrials(Release):
 
     def to_dict(self) -> dict[str, Any]:
         fits = [[release.to_dict() for release in fit] for fit in self.fits]
-        facts = {"trials": self.trials, "fit_rows": self.fit_rows, "score_rows": self.score_rows}
+        facts: dict[str, Any] = {"trials": self.trials, "fit_rows": self.fit_rows, "score_rows": self.score_rows}
+        if self.orders:
+            facts["orders"] = [None if order is None else list(order) for order in self.orders]
         return {"kind": type(self).__name__, "times": 1, **facts, "fits": fits, "score": self.score.to_dict()}
 
 
@@ -105,8 +125,31 @@ def _cost(release: RandomTrials) -> Cost:
     curve = np.max([cost.curve for cost in costs], axis=0)
     if np.all(np.isinf(curve)):
         return Cost.unbounded()
-    deltas = np.max([cost.deltas(np.log1p(1 / (ORDERS - 1))) for cost in costs], axis=0)
+    orders = release.orders or (None,) * len(release.fits)
+    asked = zip((*release.fits, (release.score,)), (*orders, None), costs, strict=True)
+    deltas = np.max([_deltas(*each) for each in asked], axis=0)
     return Cost.renyi(best_of_trials(release.trials, curve, deltas))
+
+
+def _deltas(fit: tuple[Release, ...], order: tuple[int, ...] | None, cost: Cost) -> Floats:
+    """What a fit of this cost has at each epsilon = log(a/(a-1)): by what adds up, or exactly, in the order asked."""
+    proved = cost.deltas(np.log1p(1 / (ORDERS - 1)))
+    if order is None:
+        return proved
+    each = [release.steps for release in dict.fromkeys(fit)]
+    steps = tuple(step for at in order for step in each[at] or ())
+    return proved if None in each or len(steps) > MOST_STEPS else np.minimum(proved, _exact_deltas(steps))
+
+
+@lru_cache(maxsize=1024)
+def _exact_deltas(steps: tuple[Step, ...]) -> Floats:
+    """At each order that of the next order it is computed at: the larger the order, the smaller epsilon."""
+    deltas = np.ones_like(ORDERS)
+    last = 0
+    for at in np.flatnonzero((ORDERS > LEAST_PRICED) & (ORDERS < MOST_PRICED))[::EVERY]:
+        deltas[last : at + 1] = composed_delta(steps, float(np.log1p(1 / (ORDERS[at] - 1))), CELLS_OF_TRIALS)
+        last = at + 1
+    return deltas
 
 
 def best_of_trials(trials: float, curve: Floats, deltas: Floats) -> Floats:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from thresher.privacy import questions
 from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.budget import Budget, is_whole
-from thresher.privacy.conversions import zcdp_rho
+from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 from thresher.privacy.laws.skellam import Skellam, integer_l1
+from thresher.privacy.laws.unit_steps import binomial_steps
 from thresher.privacy.questions import Question
 from thresher.privacy.releases.base import Release, check_multiplier
 from thresher.privacy.sensitivity import CERTIFIED
@@ -34,6 +35,7 @@ ROUNDING = 160  # grid steps of the sensitivity for every unit that rounding may
 COINS = ((0.2, 256), (0.5, 1024), (math.inf, 4096))  # by shift over sd: a larger one needs longer tails
 SHIFT_ROUND_OFF = 1 + 1e-12  # of the floating-point division by the grid step
 LEAST_FACTOR = 2.0**-6  # of the noise that a Gaussian would need: where the search for a calibration gives up
+ASIDE = 1 / 64  # of delta, for the tails of the noise: it costs 0.1 % of noise, and more would hardly save any
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,16 @@ class JointRelease(Release):
         raise NotImplementedError
 
     @classmethod
-    def calibrated(cls, budget: Budget, times: int, touched: int) -> Self:
-        """``times`` uses that together take the whole budget, with the least noise that does."""
+    def calibrated(cls, budget: Budget, times: int, touched: int, adds_up: bool = False) -> Self:
+        """``times`` uses that together take the whole budget, with the least noise that does.
+
+        What ``adds_up`` over many fits in a ledger sets no part of delta aside.
+        """
         if not budget.private:
             raise ValueError("epsilon is infinite: parties never add up without noise; give a finite epsilon")
-        relative = math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta) / times)  # shift over sd, were it Gaussian
+        relative = gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(times)  # shift over sd, were it Gaussian
         steps = (ROUNDING + 1) * math.sqrt(touched) / relative  # the sd that makes rounding harmless
-        law = cls._shape(relative, steps)
+        law = cls._shape(relative, steps, 0.0 if adds_up else ASIDE * budget.delta)
         sd = cls(times, 1.0, touched, **law).law.sd
 
         def at(factor: float) -> Self | None:
@@ -94,7 +99,7 @@ class JointRelease(Release):
         return found
 
     @classmethod
-    def _shape(cls, relative: float, steps: float) -> dict[str, int]:
+    def _shape(cls, relative: float, steps: float, aside: float) -> dict[str, Any]:
         """The law with at least so many steps to its standard deviation, for shifts of ``relative`` times that."""
         raise NotImplementedError
 
@@ -116,22 +121,27 @@ class JointRelease(Release):
 class BinomialRelease(JointRelease):
     """Noise of the dithered binomial law (``DitheredBinomial``), one copy of it.
 
-    Cost of a use: the law's Renyi curve at the shift, and what it loses to delta because its support is bounded
-    (docs/federated.md).
+    Cost of all uses: that of Gaussian noise of nearly the same spread, but for ``aside``, a part of delta that pays for
+    the law's tails. Without one, the law's Renyi curve at the shift, and what it loses to delta because its support is
+    bounded (docs/federated.md).
     """
 
     coins: int
     dither: int
+    aside: float = 0.0
     noise: ClassVar[str] = "dithered binomial"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         DitheredBinomial(self.coins, self.dither)  # raises if there is no such law
+        if not 0 <= self.aside < 1:
+            raise ValueError(f"aside={self.aside!r}, a part of delta, must lie from 0 to below 1")
 
     @classmethod
-    def _shape(cls, relative: float, steps: float) -> dict[str, int]:
+    def _shape(cls, relative: float, steps: float, aside: float) -> dict[str, Any]:
         coins = next(coins for most, coins in COINS if relative <= most)
-        return {"coins": coins, "dither": min(max(0, math.ceil(math.log2(2 * steps / math.sqrt(coins)))), 20)}
+        dither = min(max(0, math.ceil(math.log2(2 * steps / math.sqrt(coins)))), 20)
+        return {"coins": coins, "dither": dither, "aside": aside}
 
     @property
     def answered_as(self) -> str:
@@ -142,7 +152,7 @@ class BinomialRelease(JointRelease):
         return DitheredBinomial(self.coins, self.dither)
 
     def cost(self) -> Cost:
-        return _cost(self)
+        return _as_gaussian(self) if self.aside > 0 else _cost(self)
 
 
 @dataclass(frozen=True)
@@ -150,7 +160,7 @@ class SkellamRelease(JointRelease):
     """Noise of the Skellam law (``Skellam``), of which each party adds a share of its own.
 
     ``variance``, in squared grid steps, is that of the noise which honest parties who stay are sure to add. Cost of a
-    use: the law's Renyi curve at the shift (Agarwal, Kairouz and Liu 2021).
+    use: that of Gaussian noise of hardly less variance (docs/federated.md).
     """
 
     variance: int
@@ -161,7 +171,7 @@ class SkellamRelease(JointRelease):
         Skellam(self.variance)  # raises if there is no such law
 
     @classmethod
-    def _shape(cls, relative: float, steps: float) -> dict[str, int]:
+    def _shape(cls, relative: float, steps: float, aside: float) -> dict[str, Any]:
         return {"variance": math.ceil(steps**2)}
 
     @property
@@ -173,8 +183,8 @@ class SkellamRelease(JointRelease):
         return Skellam(self.variance)
 
     def cost(self) -> Cost:
-        l1 = integer_l1(self.shift, self.touched)
-        return Cost.renyi(self.times * self.law.rdp(self.shift, l1, ORDERS))
+        mu = self.law.distance * self.shift
+        return Cost.gaussian(self.times * mu * mu)
 
 
 @dataclass(frozen=True)
@@ -246,6 +256,14 @@ class PrintedGradient(Release):
 
     def cost(self) -> Cost:
         return Cost.unbounded()
+
+
+def _as_gaussian(release: BinomialRelease) -> Cost:
+    """By Theorem 2 of docs/federated.md: vectors are as far apart as their normal scores, or all is told."""
+    steps, shift = binomial_steps(release.law), release.shift
+    total = release.times * integer_l1(shift, release.touched)
+    mu = steps.distance(steps.excess(release.aside, shift, total)) * shift
+    return replace(Cost.gaussian(release.times * mu * mu), lost=release.aside) if mu < math.inf else Cost.unbounded()
 
 
 @lru_cache(maxsize=64)  # each of many parties has a plan with the same release

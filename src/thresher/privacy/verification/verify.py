@@ -233,6 +233,12 @@ def _problems_of_trials(listed: list[Listed], fit: Certificate) -> list[str]:
     if len(searches) != 1 or made not in [_counted((*each, searches[0].score)) for each in searches[0].fits]:
         return [*problems, "what is listed within trials is not what one of them releases"]
     (search,) = searches
+    if search.orders:
+        told_order = fit.settings["trial"]["settings"].get("order")
+        asked = None if told_order is None else tuple(told_order)
+        fits = zip(search.fits, search.orders, strict=True)
+        if not any(made == _counted((*each, search.score)) and order == asked for each, order in fits):
+            problems.append("the trial does not ask in an order that the search is priced for")
     told = {name: fit.settings[name] for name in ("trials", "fit_rows", "score_rows")}
     if told != {name: getattr(search, name) for name in told} or search.fit_rows + search.score_rows != fit.n_samples:
         problems.append("the trials are not those that the settings and the number of rows tell of")
@@ -367,7 +373,7 @@ def second_opinion_of(certificate: Certificate) -> float | None:
             accountant.compose(RepeatAndSelectDpEvent(ZCDpEvent(rho), max(release.trials, 1.0), math.inf))
             never_empty -= math.log1p(-math.exp(-release.trials))
         elif math.isfinite(costs[0].mu_squared):
-            accountant.compose(GaussianDpEvent(release.multiplier), release.times)
+            accountant.compose(GaussianDpEvent(math.sqrt(release.times / costs[0].mu_squared)), release.times)
         else:
             accountant.compose(ZCDpEvent(rho))
     if lost >= certificate.delta:
