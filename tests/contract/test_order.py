@@ -1,6 +1,7 @@
 """A price that relies on an order of questions: every algorithm asks in it, and in no other order is it answered."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from thresher.privacy.facts import PublicFacts
 from thresher.privacy.plan import Meter
 from thresher.privacy.pricing import least_noise
 from thresher.privacy.releases.choices import GumbelQuantile
+from thresher.privacy.verification.recipes import IN_ORDER, problems_of_order
 from thresher.vaults import CentralVault
 from thresher.vaults.losses import loss_named
 from thresher.vaults.problem import LinearProblem
@@ -75,6 +77,23 @@ def test_a_run_asks_in_the_order_of_its_plan(name):
     vault = vault_of(plan)
     algorithm.run(vault)
     assert asked(vault, plan) == plan.order
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_certificate_may_state_that_order_and_not_its_reverse(name):
+    _, plan = CASES[name]
+    assert plan.algorithm in IN_ORDER
+    assert problems_of_order(plan.algorithm, plan.settings, plan.releases) == []
+    reverse = {**plan.settings, "order": plan.order[::-1]}
+    assert problems_of_order(plan.algorithm, reverse, plan.releases)
+    distinct = list(dict.fromkeys(plan.releases))
+    one, other = next(
+        (pair for pair in combinations(range(len(distinct)), 2) if len({distinct[at].question for at in pair}) == 1),
+        (0, 1),
+    )
+    swapped = tuple({one: other, other: one}.get(at, at) for at in plan.order)
+    if sorted(swapped) == sorted(plan.order):  # each asked as often as the other
+        assert problems_of_order(plan.algorithm, {**plan.settings, "order": swapped}, plan.releases)
 
 
 @pytest.mark.parametrize("name", CASES)

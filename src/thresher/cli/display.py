@@ -84,7 +84,7 @@ def show_plans(plans: list[Plan]) -> None:
     budget, problem = plans[0].budget, plans[0].problem
     grid = Grid("algorithm", "releases", "noise / sensitivity", "settings")
     for item in plans:
-        settings = ", ".join(f"{k} {value_text(v)}" for k, v in item.settings.items())
+        settings = ", ".join(f"{k} {value_text(v)}" for k, v in item.settings.items() if k != "order")
         kinds: dict[str, list[Release]] = {}
         for release in item.releases:
             kinds.setdefault(f"{release.question}, {release.noise}", []).append(release)
@@ -95,7 +95,17 @@ def show_plans(plans: list[Plan]) -> None:
             grid.add_row(item.algorithm if first else "", f"{times} x {kind}", noise, settings if first else "")
     grid.title = f"epsilon {budget.epsilon:g}, delta {budget.delta:.2g}, {budget.adjacency}, {problem.n} x {problem.d}"
     out.print(grid)
+    _show_ledger_prices(plans)
     show_signal_to_noise(linear_problem(plans[0]), budget)
+
+
+def _show_ledger_prices(plans: list[Plan]) -> None:
+    """What these plans would take from a ledger's grant, where that is more than they cost by themselves."""
+    more = {plan.algorithm: plan.ledger_epsilon for plan in plans if plan.ledger_epsilon > plan.budget.epsilon}
+    if more and plans[0].budget.private:
+        told = ", ".join(f"{name} {epsilon:.3g}" for name, epsilon in more.items())
+        out.print(f"In what adds up over fits, as ledgers count, these cost more epsilon: {told}.")
+        out.print(f"A fit with a ledger gets more noise instead, so that it takes {plans[0].budget.epsilon:g} there.")
 
 
 def plan_record(plan: Plan) -> dict[str, object]:

@@ -15,27 +15,27 @@ left, and as a constant on the right: phi is convex and does not increase, so th
 
 Round-off goes upwards, too: every step adds a bound on its own, so that what is computed stays an upper bound of phi.
 Sums, products, quotients and roots are taken to be within 2^-53, exp, expm1 and tanh within 2^-50, erfcx and ndtr
-within ``SPECIAL`` of the truth (tests compare all of them with mpmath); the rest is proved in docs/guarantees.md.
+within half of ``SPECIAL`` (tests compare all of them with mpmath); the rest is proved in docs/guarantees.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import erfcx, ndtr
 
 from thresher.privacy.arrays import Floats
 
 __all__ = ["Choice", "GaussianAnswer", "PureAnswer", "Step", "TiltedAnswer", "composed_delta"]
 
-CELLS = 32.5
-"""Nodes in the range of a typical choice. Halves are tighter: the kinks of a chord then lie between nodes."""
+CELLS = 48.5
+"""Nodes in the range of a choice, were all steps alike. Halves are tighter: kinks of a chord then lie between nodes."""
 
 MOST_ETA = 300.0  # beyond, likelihood ratios leave the range of numbers
 MOST_NODES = 4000
@@ -45,7 +45,9 @@ LEAST = 1e-9  # what reveals less is taken for this
 SPECIAL = 1e-13
 SMALLEST = 1e-300  # more than all that underflows
 _UNIT = 2.0**-52
-_TOGETHER = 192  # nodes of which chords are taken at once: they stay in the processor's own memory
+FEWEST = 16  # steps that a grid is made for; with fewer, small cells take no time
+FAR = 4.0  # what is less likely than delta by e^-FAR / cells^2 is left out of a window
+_TOGETHER = 24_000  # chords that are taken at once: they stay in the processor's own memory
 
 
 class Answer(Protocol):
@@ -117,7 +119,7 @@ class TiltedAnswer:
 
     @property
     def rho(self) -> float:
-        return (self.jacobian + self.mu) ** 2 / 2
+        return self.mu**2 / 2  # beside the jacobian
 
     def excess(self, y: Floats) -> Floats:
         """k(y) = E (1 - e^(y - loss))+ is the integral of e^(y - l) P(loss > l) over l from y."""
@@ -157,11 +159,11 @@ def composed_delta(steps: Sequence[Step], epsilon: float, cells: float = CELLS) 
         return 0.0
     if any(isinstance(step, Choice) and step.eta > MOST_ETA for step in merged):
         return 1.0
-    grid = _Grid.around(merged, epsilon, cells)
-    values = grid.innermost(merged[-1])
-    for step in reversed(merged[:-1]):
-        values = grid.before(step, values)
-    return min(1.0, float(values[grid.at]))
+    grid, windows = _windows(merged, epsilon, cells)
+    values = grid.innermost(merged[-1], windows[-1])
+    for step, window, after in zip(merged[-2::-1], windows[-2::-1], windows[:0:-1], strict=True):
+        values = grid.before(step, values, after, window)
+    return min(1.0, float(values[0]))
 
 
 def _merged(steps: Sequence[Step]) -> list[Step]:
@@ -185,53 +187,51 @@ def _merged(steps: Sequence[Step]) -> list[Step]:
 
 @dataclass(frozen=True)
 class _Grid:
-    """The nodes epsilon + j h; ``at`` is the position of epsilon."""
+    """The nodes epsilon + j h."""
 
+    epsilon: float
     h: float
-    nodes: Floats
-    at: int
     smallest: float
     """What is far below any delta of interest: tails are cut there, and what they hold is added."""
 
-    @classmethod
-    def around(cls, steps: Sequence[Step], epsilon: float, cells: float) -> _Grid:
-        """As wide as losses may be but for a chance far below delta, by their zCDP; what is cut off costs tightness."""
-        rho = math.fsum(step.rho for step in steps)
-        beyond = max(epsilon - rho, 0.0) ** 2
-        reach = rho + math.sqrt(beyond + 4 * rho * 14)
-        widths = [step.eta for step in steps if isinstance(step, Choice)] or [math.sqrt(8 * step.rho) for step in steps]
-        h = max(
-            math.sqrt(math.fsum(width**2 for width in widths) / len(widths)) / cells,
-            (reach + max(reach, epsilon)) / MOST_NODES,
-        )
-        below, above = math.ceil((reach + epsilon) / h), math.ceil(max(reach - epsilon, 0.0) / h) + 2
-        nodes = epsilon + h * np.arange(-below, above + 1, dtype=np.float64)
-        return cls(h, nodes, below, math.exp(-beyond / (4 * rho) - 25))
-
-    def innermost(self, step: Step) -> Floats:
+    def innermost(self, step: Step, window: range) -> Floats:
         """The value before the last step, in closed form, a little to the left of nodes that are not known better."""
-        x = self.nodes - 4 * _UNIT * max(-self.nodes[0], self.nodes[-1])
+        nodes = self.epsilon + self.h * np.arange(window.start, window.stop, dtype=np.float64)
+        x = nodes - 8 * _UNIT * max(self.epsilon, abs(nodes[0]), abs(nodes[-1]))
         if isinstance(step, Choice):
             return _falling(_last_choice(step.eta, x) * (1 + SPECIAL))
         return _falling((-np.expm1(np.minimum(x, 0.0)) + step.excess(x)) * (1 + SPECIAL))
 
-    def before(self, step: Step, values: Floats) -> Floats:
-        """The value before ``step``, from that after it."""
-        return _falling(
-            self._before_choice(step.eta, values) if isinstance(step, Choice) else self._before(step, values)
-        )
+    def before(self, step: Step, values: Floats, known: range, window: range) -> Floats:
+        """The value before ``step`` on ``window``, from that after it, which is ``known`` there."""
+        if isinstance(step, Choice):
+            return _falling(self._before_choice(step.eta, values, known, window))
+        return _falling(self._before(step, values, known, window))
 
-    def _before(self, answer: Answer, values: Floats) -> Floats:
+    def _read(self, values: Floats, known: range, window: range) -> Floats:
+        """The values on ``window``: towards (0, 1) to the left of what is known, a constant to the right."""
+        left = max(known.start - window.start, 0)
+        towards = values[0] + (1 - values[0]) * -np.expm1(self.h * np.arange(-left, min(window.stop - known.start, 0)))
+        middle = values[max(window.start - known.start, 0) : max(window.stop - known.start, 0)]
+        right = min(max(window.stop - known.stop, 0), len(window))
+        return np.concatenate([towards, middle, np.full(right, values[-1])])
+
+    def _before(self, answer: Answer, values: Floats, known: range, window: range) -> Floats:
         """c + sum of kappa_j k(x - x_j): the values, and what the kinks have in excess of (1 - g/v)+."""
         kinks = self._kinks(values)
-        right = _until(answer, self.smallest, self.h, len(values))
-        left = _until(answer, self.smallest, -self.h, len(values))
+        most = max(window.stop - known.start, 1), max(known.stop - window.start, 1)  # farther lags do not occur
+        right = _until(answer, self.smallest, self.h, most[0])
+        left = _until(answer, self.smallest, -self.h, most[1])
         lags = self.h * np.arange(-left, right + 1, dtype=np.float64)
         excess = answer.excess(lags * (1 - 4 * _UNIT))  # it falls on both sides: no less than at the lags themselves
-        spread = np.convolve(kinks, excess)[left : left + len(values)]
-        left_out = (excess[0] if left < len(values) else 0.0), (excess[-1] if right < len(values) else 0.0)
+        spread = np.zeros(len(window))
+        first = known.start - left - window.start  # where the first kink's first lag is
+        whole = np.convolve(kinks, excess)[max(-first, 0) : max(len(window) - first, 0)]
+        spread[max(first, 0) : max(first, 0) + len(whole)] = whole
+        left_out = (excess[0] if left < most[1] else 0.0), (excess[-1] if right < most[0] else 0.0)
         beyond = kinks.sum() * max(left_out)  # nor has a lag that is left out more
-        return (values + (spread + beyond) * (1 + 20 * SPECIAL)) * (1 + 4 * _UNIT) + SMALLEST  # type: ignore[no-any-return]
+        here = self._read(values, known, window)
+        return (here + (spread + beyond) * (1 + 20 * SPECIAL)) * (1 + 4 * _UNIT) + SMALLEST  # type: ignore[no-any-return]
 
     def _kinks(self, values: Floats) -> Floats:
         """kappa_j, the change of slope at g_j times g_j; 0 instead of less, where bounds are not convex, is more."""
@@ -241,7 +241,7 @@ class _Grid:
         kinks: Floats = np.maximum(down - up, 0.0) + 16 * _UNIT * (np.abs(down) + np.abs(up))
         return kinks
 
-    def _before_choice(self, eta: float, values: Floats) -> Floats:
+    def _before_choice(self, eta: float, values: Floats, known: range, window: range) -> Floats:
         """The largest chord over [u, e^eta u], u = g e^-t, read at g.
 
         An end passes a node at t = k h, the other at t = eta - k h. Between two such places both stay within a cell,
@@ -252,56 +252,79 @@ class _Grid:
         """
         reach = math.floor(eta / self.h)
         part = eta - reach * self.h
-        margin = reach + 2
-        left = values[0] + (1 - values[0]) * -np.expm1(self.h * np.arange(-margin, 0))
-        here = np.concatenate([left, values, np.full(margin, values[-1])])
-        ahead = _read(here, reach, math.expm1(part) / math.expm1(self.h))
-        behind = _read(here, -reach - 1, math.expm1(self.h - part) / math.expm1(self.h))
-        n, times = len(values), self.h * np.arange(reach + 1, dtype=np.float64)
-        later = part + times
-        here_at, ahead_at, behind_at = (sliding_window_view(each, n) for each in (here, ahead, behind))
-        below, above = slice(margin - reach, margin + 1), slice(margin, margin + reach + 1)
-        best = np.empty(n)
-        for start in range(0, n, _TOGETHER):
-            some = slice(start, start + _TOGETHER)
-            lower = _Chords.at(times, eta, here_at[below, some][::-1], ahead_at[below, some][::-1])
-            upper = _Chords.at(later, eta, behind_at[above, some][::-1], here_at[above, some][::-1])
-            within = upper.inside(lower, part), lower[1:].inside(upper[:-1], self.h - part)
-            best[some] = np.max(
-                [each.max(axis=0, initial=0.0) for each in (lower.values, upper.values, *within)], axis=0
-            )
-        largest = here[margin - reach - 1 : margin - reach - 1 + n]
-        return best + 32 * _UNIT * (3 + eta + eta / self.h) * largest + SMALLEST
+        n, whole, cell = len(window), math.expm1(eta), math.expm1(self.h)
+        here = self._read(values, known, range(window.start - reach - 1, window.stop + reach + 1))
+        before, at, ahead, beyond = (here[shift : shift + n + reach] for shift in (0, 1, reach + 1, reach + 2))
+        far, near = math.expm1(part) / cell, math.expm1(self.h - part) / cell
+        lower = _Chords.over(at, (1 - far) * ahead + far * beyond)  # u at a node
+        upper = _Chords.over((1 - near) * before + near * at, ahead)  # e^eta u at a node
+        sooner = upper.inside(lower, part, whole)
+        later = _Chords(lower.near[:-1], lower.rise[:-1]).inside(
+            _Chords(upper.near[1:], upper.rise[1:]), self.h - part, whole
+        )
+        times = self.h * np.arange(reach, -1, -1, dtype=np.float64)
+        q, q_later = np.expm1(times)[:, None] / whole, np.expm1(part + times)[:, None] / whole
+        best = np.zeros(n)
+        for chords, places in (lower, q), (upper, q_later), (sooner, q), (later, q_later[1:]):
+            chords.raise_to(best, places)
+        return best + 32 * _UNIT * (3 + eta + eta / self.h) * here[:n] + SMALLEST
+
+
+def _windows(steps: Sequence[Step], epsilon: float, cells: float) -> tuple[_Grid, list[range]]:
+    """The grid, and the nodes at which the value before each step is computed; before the first, at epsilon alone.
+
+    Before a step a loss l was had, and the value is read near epsilon - l. Its window leaves out losses that have a
+    chance far below delta, and places where the value itself is; both by zCDP. What is cut off costs tightness.
+    """
+    rhos = np.array([step.rho for step in steps])
+    sure = np.array([step.jacobian if isinstance(step, TiltedAnswer) else 0.0 for step in steps])
+    rho = math.fsum(rhos)
+    beyond = max(epsilon - rho - math.fsum(sure), 0.0) ** 2 / (4 * rho) + FAR + 2 * math.log(cells)
+    before, after = np.cumsum(rhos)[:-1], np.cumsum(rhos[::-1])[-2::-1]
+    right = np.cumsum(sure[::-1])[-2::-1] + after + np.sqrt(4 * after * beyond)
+    left = np.maximum(epsilon - np.cumsum(sure)[:-1] - before - np.sqrt(4 * before * beyond), -right)
+    widest = float(np.max(right - left, initial=0.0))
+    h = max(math.sqrt(8 * rho / max(len(steps), FEWEST)) / cells, widest / (MOST_NODES - 4))
+    ranges = Counter(step.eta for step in steps if isinstance(step, Choice))
+    usual = max(ranges, key=lambda eta: (round(ranges[eta] * eta**2 / rho, 6), eta), default=0.0)
+    whole = math.floor(usual / h * (1 + LEAST) - 0.5)
+    if whole > 0:  # a half more than whole nodes is tighter: the kinks of a chord then lie between nodes
+        h = usual / (whole + 0.5)
+    starts, stops = np.floor((left - epsilon) / h).astype(int), np.ceil((right - epsilon) / h).astype(int) + 2
+    grid = _Grid(epsilon, h, math.exp(-beyond - 10))
+    return grid, [range(1), *map(range, starts.tolist(), stops.tolist())]
 
 
 @dataclass(frozen=True)
 class _Chords:
-    """Chords over [g e^-t, g e^(eta - t)], a row for each t and a column for each node g: read at g, and at 0."""
+    """Chords over [u, e^eta u], one for each of many u: near + q rise at g = e^t u, q = (e^t - 1)/(e^eta - 1)."""
 
-    values: Floats
-    intercepts: Floats
+    near: Floats
+    rise: Floats
 
     @classmethod
-    def at(cls, times: Floats, eta: float, near: Floats, far: Floats) -> _Chords:
-        p = (np.expm1(times - eta) / math.expm1(-eta))[:, None]
-        q = (np.expm1(times) / math.expm1(eta))[:, None]
-        return cls(p * near + q * far, near + (near - far) / math.expm1(eta))
+    def over(cls, near: Floats, far: Floats) -> _Chords:
+        return cls(near, far - near)
 
-    def __getitem__(self, rows: slice) -> _Chords:
-        return _Chords(self.values[rows], self.intercepts[rows])
-
-    def inside(self, before: _Chords, width: float) -> Floats:
-        """The bound between these and those ``before``, whose t is smaller by ``width`` and whose u is larger."""
+    def inside(self, before: _Chords, width: float, whole: float) -> _Chords:
+        """The bound between these and those ``before``, whose t is smaller by ``width`` and whose u is larger, as a
+        chord that is read with the q of those; ``whole`` is e^eta - 1."""
         share = 1 / (1 + math.exp(width))
-        gain = np.maximum(self.intercepts - before.intercepts, 0.0)
-        bound: Floats = share * self.values + (1 - share) * before.values + math.tanh(width / 2) * gain
-        return bound
+        gain = np.maximum((self.near - before.near) - (self.rise - before.rise) / whole, 0.0)
+        mean = share * (self.near + math.expm1(width) / whole * self.rise) + (1 - share) * before.near
+        return _Chords(mean + math.tanh(width / 2) * gain, (1 - share) * (self.rise + before.rise))
 
-
-def _read(values: Floats, shift: int, weight: float) -> Floats:
-    """The values ``shift`` nodes on and ``weight`` of the way to the next, where there are such nodes."""
-    at = np.clip(np.arange(len(values)) + shift, 0, len(values) - 2)
-    return (1 - weight) * values[at] + weight * values[at + 1]
+    def raise_to(self, best: Floats, q: Floats) -> None:
+        """Make ``best`` no less than any of these chords; a row of ``q`` for each lag, the farthest first."""
+        # a row for each lag, one further on than the row before; as_strided is the same and takes ten times as long
+        rows = (len(q), len(best))
+        near, rise = (np.ndarray(rows, np.float64, each, 0, each.strides * 2) for each in (self.near, self.rise))
+        together = _TOGETHER // (len(q) + 1) + 1
+        for start in range(0, len(best), together):
+            some = slice(start, start + together)
+            values = q * rise[:, some]
+            values += near[:, some]
+            np.maximum(best[some], values.max(axis=0, initial=0.0), out=best[some])
 
 
 def _falling(values: Floats) -> Floats:
@@ -311,15 +334,9 @@ def _falling(values: Floats) -> Floats:
 
 
 def _until(answer: Answer, smallest: float, h: float, most: int) -> int:
-    """How many lags of size h are looked at: up to the first with less than ``smallest``."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high) // 2
-        if answer.excess(np.array([middle * h]))[0] > smallest:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    """How many lags of size h are looked at, of ``most``: about up to the first with less than ``smallest``."""
+    some = np.floor(np.linspace(0.0, most, 65))
+    return int(some[np.argmax(np.append(answer.excess(h * some[:-1]) <= smallest, True))])
 
 
 def _last_choice(eta: float, x: Floats) -> Floats:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Budget, is_whole
-from thresher.privacy.composition import CELLS, Choice, Step, composed_delta
+from thresher.privacy.composition import CELLS, SPECIAL, Choice, Step, composed_delta
 from thresher.privacy.releases import Release
 
 __all__ = ["EXACT", "Order", "epsilon_in_order", "epsilon_of_sum", "is_order_of", "least_noise", "positions"]
@@ -22,9 +22,11 @@ MOST_STEPS = 240  # beyond, zCDP is within two per cent and takes no time
 FARTHEST = 0.5  # that one step goes
 MOST_EPSILON = 100.0  # beyond, ratios of chances leave the range of numbers, and nobody's privacy is left
 MOST_BUDGET = MOST_EPSILON / 2  # with less noise a plan costs more in what adds up, which must not go beyond that
-COARSE = 8.5  # cells with which a factor is looked for before it is priced in full
+COARSE = (8.5, 16.5)  # cells with which a factor is looked for before it is priced in full
+USUAL = -0.07  # logarithm of the factor that a search begins with
+NEAR = 0.02  # of delta, from where the secant rule's next step is as good as there
 STEEP, FLAT = -25.0, -1.0  # how fast log delta falls with the logarithms of noise and of epsilon: usually, and at least
-WITHIN = 1e-6  # of delta: a factor is as small as that shows
+WITHIN = 2e-5  # of delta: a factor is as small as that shows
 
 
 def positions(releases: Sequence[Release], asked: Sequence[Release]) -> Order:
@@ -78,7 +80,7 @@ def epsilon_in_order(
     steps = _steps(tuple(releases), order)
     if steps is None:
         return loose, method
-    inside = budget.delta - cost.lost
+    inside = _left_of(budget.delta, cost)
     told = f"{EXACT}, {cells:g} cells"
     if _priced(steps, budget.epsilon, cells) <= inside:
         return budget.epsilon, told
@@ -148,42 +150,69 @@ def _least_factor(releases: tuple[Release, ...], order: Order | None, budget: Bu
     cost = sum((release.cost() for release in releases), Cost())
     if not _may_gain(cost, budget.delta, cost.epsilon(budget.delta)[0]) or _steps(releases, order) is None:
         return 1.0
-    inside = budget.delta - cost.lost
+    inside = _left_of(budget.delta, cost)
 
     def excess(log_factor: float, cells: float) -> float:
         steps = _steps(tuple(release.with_noise(math.exp(log_factor)) for release in releases), order)
         assert steps is not None  # noqa: S101
         return _log_ratio(_priced(steps, budget.epsilon, cells), inside)
 
-    start, slope = _root(lambda at: excess(at, COARSE), 0.0, STEEP, 1e-2)
-    found, _ = _root(lambda at: excess(at, CELLS), 0.0 if start is None else start, slope, WITHIN)
+    coarse, slope = _zero(lambda at: excess(at, COARSE[0]), USUAL, STEEP)
+    finer, slope = _zero(lambda at: excess(at, COARSE[1]), coarse, slope)
+    # what a grid proves too much of falls with the square of its cells
+    ahead = (COARSE[1] ** -2 - CELLS**-2) / (COARSE[0] ** -2 - COARSE[1] ** -2)
+    found = _root(lambda at: excess(at, CELLS), finer + ahead * (finer - coarse), slope)
     return math.exp(found) if found is not None and found < 0 else 1.0
 
 
 @lru_cache(maxsize=1024)
 def _smallest_epsilon(steps: tuple[Step, ...], delta: float, loose: float, cells: float) -> float:
     """The least that was priced within ``delta``; infinite if none was."""
-    found, _ = _root(lambda at: _log_ratio(_priced(steps, math.exp(at), cells), delta), math.log(loose), STEEP, WITHIN)
+    found = _root(lambda at: _log_ratio(_priced(steps, math.exp(at), cells), delta), math.log(loose), STEEP)
     return math.inf if found is None else math.exp(found)
+
+
+def _left_of(delta: float, cost: Cost) -> float:
+    """What events of a small chance leave of ``delta``; that chance is known to SPECIAL of itself."""
+    return delta - cost.lost * (1 + 4 * SPECIAL) if cost.lost > 0 else delta
 
 
 def _log_ratio(delta: float, allowed: float) -> float:
     return math.log(max(delta, 1e-300) / allowed)
 
 
-def _root(excess: Callable[[float], float], first: float, slope: float, within: float) -> tuple[float | None, float]:
-    """The lowest place where the falling function ``excess`` was found to be at most 0, which is not below -``within``
-    if a dozen steps lead so near, None if it was found at none; and how steep it was in the end.
+def _root(excess: Callable[[float], float], first: float, slope: float) -> float | None:
+    """The lowest place where the falling function ``excess`` was found to be at most 0, which is not below -WITHIN if a
+    dozen steps lead so near; None if it was found at none."""
+    found = math.inf
+    for at, value, _ in _secant(excess, first, slope, WITHIN / 2):
+        found = min(found, at) if value <= 0 else found
+        if -WITHIN <= value <= 0:
+            break
+    return found if math.isfinite(found) else None
+
+
+def _zero(excess: Callable[[float], float], first: float, slope: float) -> tuple[float, float]:
+    """About where ``excess`` is 0, and how steep it is there."""
+    about = first, slope
+    for at, value, steep in _secant(excess, first, slope, 0.0):
+        about = at - value / steep, steep
+        if abs(value) < NEAR:
+            break
+    return about
+
+
+def _secant(
+    excess: Callable[[float], float], at: float, slope: float, inside: float
+) -> Iterator[tuple[float, float, float]]:
+    """A dozen places, each aimed at where ``excess`` is -``inside``; what it is there; and how steep it was last.
 
     ``slope`` is a guess for the first step; the others follow the secant rule."""
-    at, value, found = first, excess(first), math.inf
+    value = excess(at)
     for _ in range(12):
-        found = min(found, at) if value <= 0 else found
-        if -within <= value <= 0:
-            break
-        step = max(-FARTHEST, min(FARTHEST, -(value + within / 2) / slope))
+        yield at, value, slope
+        step = max(-FARTHEST, min(FARTHEST, -(value + inside) / slope))
         moved = excess(at + step)
         if moved != value:
             slope = min((moved - value) / step, FLAT)
         at, value = at + step, moved
-    return (found if math.isfinite(found) else None), slope

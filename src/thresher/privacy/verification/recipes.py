@@ -135,19 +135,27 @@ def problems_of_order(algorithm: str, settings: Settings, releases: Sequence[Rel
         return []
     if not is_order_of(releases, tuple(settings["order"])):
         return ["the order of the settings is not one of the listed releases"]
+    order = settings["order"]
+    of_column = 3 if settings.get("centre") else 2
+    repeats = len(order) // of_column if algorithm == "private-scaler" else int(settings.get("classes", 1))
+    parts = [order[at : at + len(order) // repeats] for at in range(0, len(order), len(order) // repeats)]
     names = [release.question.name for release in dict.fromkeys(releases)]
-    asked = "".join(f"{names[at]};" for at in settings["order"])
-    if re.fullmatch(f"({IN_ORDER[algorithm]}){{{int(settings.get('classes', 1))}}}", asked):
+    asked = [(names[at], at) for at in parts[0]]
+    in_turn = sorted(asked) == sorted(asked, key=lambda each: each[0])  # what asks the same is used as it is listed
+    pattern = re.fullmatch(IN_ORDER[algorithm], "".join(f"{name};" for name, _ in asked))
+    if in_turn and pattern and all(part == parts[0] for part in parts):
         return []
     return [f"{algorithm} does not ask in the order that the settings tell of"]
 
 
 IN_ORDER: Mapping[str, str] = {
+    "newton": "(restricted gradient;|quantile;)?(near maximum;selection;)?(near maximum;mean;)?"
+    "(near maximum;gram;(near maximum;restricted gradient;)+)+(gram;)?((near maximum;)?restricted gradient;)?",
     "pursuit": "(restricted gradient;|quantile;)?"
     "(quantile;(selection;)?(moments;)?(quantile;gram;)?quantile;restricted gradient;)+",
     "peeling": "(selection;restricted gradient;)+",
     "two-stage": "(selection;|votes;)perturbed minimiser;",
     "dpsl-kt": "selection;labels;",
-    "private-scaler": "(quantile;)+",
+    "private-scaler": "quantile;quantile;(quantile;)?",
 }
 """In which order those ask whose price relies on one, as a pattern of questions."""

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 NOTHING = "nothing"
-FINER = 44.5  # cells of the exact composition: another grid than noise is calibrated on, and mostly tighter
+FINER = 64.5  # cells of the exact composition: another grid than noise is calibrated on, and mostly tighter
 COMPOSED = 1e-4  # relative: prices are written with six digits
 
 Listed = tuple[Release, Record]
