@@ -13,7 +13,6 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import minimize_scalar
 from scipy.special import erfcx, ndtr
 
 from thresher.privacy import composition
@@ -72,7 +71,7 @@ def summed_tilt(jacobian, mu, y):
 
 @lru_cache(maxsize=4096)
 def tilt(jacobian, mu, y):
-    """The smaller of the two bounds, with the best order for each part of the way, by quadrature."""
+    """The smaller of the two bounds, by quadrature."""
     if y < 0:
         return -math.expm1(y) + math.exp(y) * tilt(jacobian, mu, -y)
     summed = summed_tilt(jacobian, mu, y)
@@ -80,14 +79,10 @@ def tilt(jacobian, mu, y):
         return summed
 
     def moving(d):
-        def at(log_order):
-            order = math.exp(log_order)
-            best = max((1 - r) * r**order for r in (order / (1 + order), 0.5))
-            powers = (math.exp(order * ((order + 1) * each**2 / 2 - y + jacobian)) for each in (d, mu - d))
-            return best * sum(powers)
-
-        centre = math.log(max((y - jacobian) / d**2 - 0.5, 1e-2))
-        return minimize_scalar(at, bounds=(centre - 1, centre + 1), method="bounded").fun
+        rest = y - jacobian
+        order = (rest + math.sqrt(rest**2 + 4 * d**2)) / (2 * d**2) - 0.5
+        powers = (math.exp(order * ((order + 1) * each**2 / 2 - rest)) for each in (d, mu - d))
+        return (order / (1 + order)) ** order / (1 + order) * sum(powers)
 
     part = quad(moving, mu / 2, mu, epsabs=0, epsrel=1e-7)[0] * 2 / -math.expm1(-jacobian) / math.sqrt(2 * math.pi)
     return min(summed, summed_tilt(0.0, mu, y) + part)

@@ -152,7 +152,8 @@ class TiltedAnswer:
         left = (y - jacobian - 8 * _UNIT * (np.abs(y) + jacobian))[:, None]
         lower, upper = nodes[:-1], nodes[1:]
         rest = np.maximum(left, SMALLEST)
-        order = np.maximum(rest / upper**2 - 0.5 + 1 / (rest + upper**2 / 2), LEAST)
+        middle = (lower + upper) / 2
+        order = np.maximum((rest + np.sqrt(rest**2 + 4 * middle**2)) / (2 * middle**2) - 0.5, LEAST)  # nearly the best
         first = -order * (np.log1p(1 / order) + rest) - np.log1p(order)
         ends = np.zeros(())
         for d in (lower, upper, nodes[-1] - lower, nodes[-1] - upper):
