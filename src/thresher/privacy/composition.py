@@ -111,9 +111,8 @@ class TiltedAnswer:
     """What is found with a Gaussian tilt in the objective, whose noise hides a shift of ``mu`` and whose Jacobians
     differ by a factor of at most e^jacobian between neighbours.
 
-    Two bounds, both proved in docs/guarantees.md. The loss is at most jacobian + mu^2/2 + mu S in law (``_summed``). And
-    a row cannot spend the Jacobian and the shift at the same place: its Jacobian is more than 1 only while its gradient
-    moves, and that moves by no more than 2 clip in all (``_moving``).
+    Two bounds (docs/guarantees.md). The loss is at most jacobian + mu^2/2 + mu S in law (``_summed``). And no row can
+    spend both at one place: its Jacobian is more than 1 only while its gradient moves, at most by 2 clip (``_moving``).
     """
 
     jacobian: float
@@ -142,7 +141,7 @@ class TiltedAnswer:
         return summed * (1 + 20 * SPECIAL)
 
     def _moving(self, y: Floats) -> Floats:
-        """What the Jacobian adds to the bound without it: 2/(1 - e^-jacobian) density(0) times the integral, over d from
+        """What the Jacobian adds to the bound without it: 2/(1 - e^-jacobian) density(0) times the integral, for d from
         mu/2 to mu, of C e^(-l (y - jacobian)) (e^(l (l+1) d^2/2) + e^(l (l+1) (mu-d)^2/2)), C = l^l / (1+l)^(l+1).
 
         Any l > 0 will do, one for each d; in d both terms are convex, so a chord is not below them.
@@ -153,7 +152,8 @@ class TiltedAnswer:
         lower, upper = nodes[:-1], nodes[1:]
         rest = np.maximum(left, SMALLEST)
         middle = (lower + upper) / 2
-        order = np.maximum((rest + np.sqrt(rest**2 + 4 * middle**2)) / (2 * middle**2) - 0.5, LEAST)  # nearly the best
+        best = (rest + np.sqrt(rest**2 + 4 * middle**2)) / (2 * middle**2) - 0.5  # or nearly so
+        order = np.maximum(best, LEAST)
         first = -order * (np.log1p(1 / order) + rest) - np.log1p(order)
         ends = np.zeros(())
         for d in (lower, upper, nodes[-1] - lower, nodes[-1] - upper):
