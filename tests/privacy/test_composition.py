@@ -68,16 +68,44 @@ def tail_of_means():
     return s, np.max(1 - (1 - 2 * ndtr(-s / np.sqrt(w))) * (1 - 2 * ndtr(-s / np.sqrt(1 - w))), axis=0)
 
 
-def before_tilt(jacobian, mu, after):
-    """The value before objective perturbation, as the mean over a loss of the largest tail that there can be."""
+def summed_tilt(jacobian, mu, y):
+    """E (1 - e^(y - loss))+ as a mean over the largest tail that there can be."""
     s, tail = tail_of_means()
-    places, chances = (s[1:] + s[:-1]) / 2, -np.diff(tail)
+    losses = jacobian + mu * mu / 2 + mu * (s[1:] + s[:-1]) / 2
+    return float(np.maximum(-np.expm1(y - losses), 0.0) @ -np.diff(tail))
 
-    def value(g):
-        losses = jacobian + mu * mu / 2 + mu * places
-        return np.array([after(each * np.exp(-losses)) @ chances for each in np.atleast_1d(g)])
 
-    return value
+@lru_cache(maxsize=4096)
+def tilt(jacobian, mu, y):
+    """The smaller of the two bounds, by quadrature."""
+    if y < 0:
+        return -math.expm1(y) + math.exp(y) * tilt(jacobian, mu, -y)
+    summed = summed_tilt(jacobian, mu, y)
+    if y <= jacobian:
+        return summed
+
+    def moving(d):
+        rest = y - jacobian
+        order = (rest + math.sqrt(rest**2 + 4 * d**2)) / (2 * d**2) - 0.5
+        powers = (math.exp(order * ((order + 1) * each**2 / 2 - rest)) for each in (d, mu - d))
+        return (order / (1 + order)) ** order / (1 + order) * sum(powers)
+
+    part = quad(moving, mu / 2, mu, epsabs=0, epsrel=1e-7)[0] * 2 / -math.expm1(-jacobian) / math.sqrt(2 * math.pi)
+    return min(summed, summed_tilt(0.0, mu, y) + part)
+
+
+def last_tilt(jacobian, mu):
+    return np.vectorize(lambda g: tilt(jacobian, mu, round(math.log(g), 12)))
+
+
+def tilt_before_choice(jacobian, mu, eta, epsilon):
+    """The mean over v of what a tilt makes of (1 - g/v)+, the value before a choice being a mean of these."""
+
+    def weighted(log_v):
+        bend = math.exp(-log_v / 2 + eta / 2) / 2 / math.expm1(eta)  # v times the second derivative, dv = v d log v
+        return bend * math.exp(log_v) * tilt(jacobian, mu, epsilon - log_v)
+
+    return quad(weighted, -eta, eta, epsabs=0, epsrel=1e-5)[0]
 
 
 def one_choice(eta, epsilon):
@@ -111,14 +139,21 @@ CASES = {
         (math.exp(0.3) * before_choice(0.6, nothing)(math.exp(0.2)) + before_choice(0.6, nothing)(math.exp(0.8)))[0]
         / (1 + math.exp(0.3)),
     ),
-    "a tilt": ([TiltedAnswer(0.2, 0.3)], 0.6, before_tilt(0.2, 0.3, nothing)(math.exp(0.6))[0]),
+    "a tilt": ([TiltedAnswer(0.05, 0.6)], 0.6, tilt(0.05, 0.6, 0.6)),
+    "a tilt with a steep Jacobian": ([TiltedAnswer(0.4, 0.16)], 1.0, tilt(0.4, 0.16, 1.0)),
     "a choice, then a tilt": (
-        [Choice(0.6), TiltedAnswer(0.2, 0.3)], 0.35,
-        before_choice(0.6, before_tilt(0.2, 0.3, nothing), 101)(math.exp(0.35))[0],
+        [Choice(0.6), TiltedAnswer(0.05, 0.6)], 0.35,
+        before_choice(0.6, last_tilt(0.05, 0.6), 101)(math.exp(0.35))[0],
+    ),
+    "a choice, then a tilt with a steep Jacobian": (
+        [Choice(0.3), TiltedAnswer(0.4, 0.16)], 0.8,
+        before_choice(0.3, last_tilt(0.4, 0.16), 101)(math.exp(0.8))[0],
     ),
     "a tilt, then a choice": (
-        [TiltedAnswer(0.2, 0.3), Choice(0.6)], 0.35,
-        before_tilt(0.2, 0.3, before_choice(0.6, nothing))(math.exp(0.35))[0],
+        [TiltedAnswer(0.05, 0.6), Choice(0.6)], 0.35, tilt_before_choice(0.05, 0.6, 0.6, 0.35),
+    ),
+    "a tilt with a steep Jacobian, then a choice": (
+        [TiltedAnswer(0.4, 0.16), Choice(0.3)], 0.8, tilt_before_choice(0.4, 0.16, 0.3, 0.8),
     ),
 }  # fmt: skip
 
@@ -204,11 +239,24 @@ MUTANTS = {
     "Gaussians that add up": ("math.hypot(step.mu, last.mu)", "max(step.mu, last.mu)"),
     "randomised response at half": ("/ (1 + math.exp(-most))", "/ (2 + math.exp(-most))"),
     "one correlation of all": ("w = np.linspace(0.5, 1.0, 513)", "w = np.linspace(0.98, 1.0, 513)"),
-    "a tilt without its drift": ("(self.jacobian + self.mu**2 / 2) * (1 + 8", "self.jacobian * (1 + 8"),
-    "a tilt without its Jacobian": ("least = (self.jacobian + self.mu**2 / 2)", "least = (self.mu**2 / 2)"),
+    "a tilt without its drift": ("(jacobian + self.mu**2 / 2) * (1 + 8", "jacobian * (1 + 8"),
+    "a tilt without its Jacobian": ("least = (jacobian + self.mu**2 / 2)", "least = (self.mu**2 / 2)"),
     "one side of the tilt": ("return 2 * _tails_apart(s, s + mu)", "return 1.0 * _tails_apart(s, s + mu)"),
     "cells of the tilt the wrong way": ("keep * at_places[-1]", "keep * at_places[0]"),
-    "a tilt without its left": ("np.where(y < 0, left, sure)", "np.where(y < 0, 0.0, sure)"),
+    "a tilt without its left": ("far = np.abs(y)", "far = np.where(y < 0, 50.0, y)"),
+    "a tilt whose left is its right": (
+        "np.exp(np.minimum(y, 0.0)) * np.minimum(self._summed",
+        "np.exp(-np.maximum(y, 0.0)) * np.minimum(self._summed",
+    ),
+    "a Jacobian for nothing": ("self._summed(far, 0.0) + self._moving(far)", "self._summed(far, 0.0)"),
+    "a Jacobian that is all": ("self._summed(far, 0.0) + self._moving(far)", "self._moving(far)"),
+    "a Jacobian that counts twice": ("left = (y - jacobian -", "left = (y - 2 * jacobian -"),
+    "half of the way of a gradient": ("np.linspace(self.mu / 2, self.mu,", "np.linspace(self.mu / 4, self.mu / 2,"),
+    "one way of a gradient": ("math.sqrt(2 / math.pi)", "math.sqrt(0.5 / math.pi)"),
+    "a power of another order": ("order * (order + 1) * d**2 / 2", "order * order * d**2 / 2"),
+    "a constant of another order": ("- np.log1p(order)", "- 2 * np.log1p(order)"),
+    "a Jacobian without its slope": ("/ -math.expm1(-jacobian)\n", "\n"),
+    "less than the chord": ("(ends / 2 * np.diff(nodes))", "(ends / 2.1 * np.diff(nodes))"),
     "a share for the other end": ("share = 1 / (1 + math.exp(width))", "share = 0.0"),
 }
 

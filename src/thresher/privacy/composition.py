@@ -41,6 +41,9 @@ MOST_ETA = 300.0  # beyond, likelihood ratios leave the range of numbers
 MOST_NODES = 4000
 """A range that takes more is read at wider steps."""
 
+MOVES = 64
+"""Parts of the way of a gradient, for what its Jacobian costs; any number is proved."""
+
 LEAST = 1e-9  # what reveals less is taken for this
 SPECIAL = 1e-13
 SMALLEST = 1e-300  # more than all that underflows
@@ -107,11 +110,11 @@ class PureAnswer:
 
 @dataclass(frozen=True)
 class TiltedAnswer:
-    """What is found with a Gaussian tilt in the objective: its loss is at most ``jacobian`` + mu^2/2 + mu S in law.
+    """What is found with a Gaussian tilt in the objective, whose noise hides a shift of ``mu`` and whose Jacobians
+    differ by a factor of at most e^jacobian between neighbours.
 
-    S = (|Z1| + |Z2|)/2, Z1 and Z2 standard normal, of a correlation that nobody knows. ``_tail_of_means`` is not below
-    P(S > s) for any correlation, so it is the tail of an S that S does not exceed in law, and phi(g e^-loss) grows with
-    the loss.
+    Two bounds (docs/guarantees.md). The loss is at most jacobian + mu^2/2 + mu S in law (``_summed``). And no row can
+    spend both at one place: its Jacobian is more than 1 only while its gradient moves, at most by 2 clip (``_moving``).
     """
 
     jacobian: float
@@ -122,12 +125,43 @@ class TiltedAnswer:
         return self.mu**2 / 2  # beside the jacobian
 
     def excess(self, y: Floats) -> Floats:
-        """k(y) = E (1 - e^(y - loss))+ is the integral of e^(y - l) P(loss > l) over l from y."""
-        least = (self.jacobian + self.mu**2 / 2) * (1 + 8 * _UNIT)
+        """The smaller bound. For y < 0 it is e^y times that at -y, as neighbours are so either way round."""
+        far = np.abs(y)
+        apart = self._summed(far, 0.0) + self._moving(far)
+        return np.exp(np.minimum(y, 0.0)) * np.minimum(self._summed(far, self.jacobian), apart) * (1 + 20 * SPECIAL)
+
+    def _summed(self, y: Floats, jacobian: float) -> Floats:
+        """E (1 - e^(y - loss))+ for y >= 0, the integral of e^(y - l) P(loss > l) over l from y, with the loss jacobian
+        + mu^2/2 + mu S.
+
+        S = (|Z1| + |Z2|)/2, Z1 and Z2 standard normal, of a correlation that nobody knows. ``_tail_of_means`` is not
+        below P(S > s) for any correlation, so it is the tail of an S that S does not exceed in law.
+        """
+        least = (jacobian + self.mu**2 / 2) * (1 + 8 * _UNIT)
         values = self._beyond(np.maximum(y - least - 8 * _UNIT * np.abs(y), 0.0) / self.mu * (1 - 4 * _UNIT))
-        sure = -np.expm1(np.minimum(np.maximum(y, 0.0) - least, 0.0)) + np.exp(np.minimum(y - least, 0.0)) * values
-        left: Floats = np.exp(np.minimum(y, 0.0)) * (-np.expm1(-least) + math.exp(-least) * self._beyond(np.zeros(1)))
-        return np.where(y < 0, left, sure) * (1 + 20 * SPECIAL)
+        summed: Floats = -np.expm1(np.minimum(y - least, 0.0)) + np.exp(np.minimum(y - least, 0.0)) * values
+        return summed * (1 + 20 * SPECIAL)
+
+    def _moving(self, y: Floats) -> Floats:
+        """What the Jacobian adds to the bound without it: 2/(1 - e^-jacobian) density(0) times the integral, for d from
+        mu/2 to mu, of C e^(-l (y - jacobian)) (e^(l (l+1) d^2/2) + e^(l (l+1) (mu-d)^2/2)), C = l^l / (1+l)^(l+1).
+
+        Any l > 0 will do, one for each d; in d both terms are convex, so a chord is not below them.
+        """
+        jacobian = max(self.jacobian, LEAST) * (1 + 8 * _UNIT)
+        nodes = np.linspace(self.mu / 2, self.mu, MOVES + 1) * (1 + 8 * _UNIT)
+        left = (y - jacobian - 8 * _UNIT * (np.abs(y) + jacobian))[:, None]
+        lower, upper = nodes[:-1], nodes[1:]
+        rest = np.maximum(left, SMALLEST)
+        middle = (lower + upper) / 2
+        best = (rest + np.sqrt(rest**2 + 4 * middle**2)) / (2 * middle**2) - 0.5  # or nearly so
+        order = np.maximum(best, LEAST)
+        first = -order * (np.log1p(1 / order) + rest) - np.log1p(order)
+        ends = np.zeros(())
+        for d in (lower, upper, nodes[-1] - lower, nodes[-1] - upper):
+            ends = ends + np.exp(np.minimum(first + order * (order + 1) * d**2 / 2, MOST_ETA))
+        moving = (ends / 2 * np.diff(nodes)).sum(axis=1) * math.sqrt(2 / math.pi) / -math.expm1(-jacobian)
+        return np.where(left[:, 0] > 0, moving * (1 + 100 * SPECIAL) + SMALLEST, math.inf)
 
     def _beyond(self, s: Floats) -> Floats:
         """The integral of mu e^(-mu (t - s)) P(S > t) over t from s."""

@@ -113,7 +113,7 @@ class PerturbedMinimiser(Release):
 
     @property
     def steps(self) -> tuple[Step, ...] | None:
-        """The tilt, whose loss is log(1 + k) + mu^2/2 + mu (|Z_1| + |Z_2|)/2 at most, and what hides the search."""
+        """The tilt, of this Jacobian and shift, and what hides the search."""
         if self.sd_per_sensitivity == 0 or self.sd_per_tolerance == 0:
             return None
         tilt = TiltedAnswer(math.log1p(self.curvature_ratio), 1 / self.sd_per_sensitivity)
