@@ -365,6 +365,16 @@ def test_tampering_is_noticed(certificate, change):
     assert not changed(certificate, change).verify()
 
 
+def test_the_order_of_a_trial_must_be_one_that_the_search_is_priced_for(table):
+    certificate = regression({"target_bound": [2.0, 4.0]}, MODELS["pursuit"]).fit(*table).certificate_
+
+    def backwards(told):
+        told["settings"]["trial"]["settings"]["order"].reverse()
+
+    problems = changed(certificate, backwards).verify().problems
+    assert "the trial does not ask in an order that the search is priced for" in problems
+
+
 def test_a_score_in_a_combined_certificate_is_still_verified(table):
     X, y = table
     scaler = PrivateScaler(0.5, 1e-6, feature_bound=3.0, quantiles=(0.25, 0.75)).fit(X)

@@ -317,7 +317,7 @@ def test_a_release_with_a_price_of_its_own_cannot_hide_in_a_trial():
 
 # -- trials of choices and answers, in one order ----------------------------------------------------------------------
 
-PICKS, VALUES = GumbelSelection(3, 12.0), GaussianGradient(3, 9.0)
+PICKS, VALUES = GumbelSelection(3, 12.0, 1), GaussianGradient(3, 9.0)
 IN_TURN = (0, 1) * 3
 
 
@@ -329,7 +329,7 @@ def test_the_exact_delta_of_each_order_is_not_below_that_on_a_fine_grid():
         assert fine <= found[at] * (1 + 1e-6)
     usual = (ORDERS > 2 * LEAST_PRICED) & (ORDERS < MOST_PRICED / 2)
     loose = rdp_deltas(ORDERS, (PICKS.cost() + VALUES.cost()).curve, np.log1p(1 / BEYOND))
-    assert np.all(found[usual] < 0.7 * loose[usual])
+    assert np.all(found[usual] < 0.95 * loose[usual])
 
 
 def test_an_order_lowers_the_price_of_a_search_and_is_read_back():

@@ -150,6 +150,8 @@ def test_normal_scores_of_skellam_noise_are_no_farther_apart_than_said(variance)
     assert np.all(steps <= distance * (1 + 1e-12))
     assert steps.max() >= distance * (1 - 0.5 / variance)
     assert 1 < distance * math.sqrt(variance) < 1 + 0.7 / variance
+    flatness = 1 - 1 / math.sqrt(variance**2 - 1)
+    assert distance**2 - distance**4 / 4 == pytest.approx(-math.log(flatness), rel=1e-9)
 
 
 @pytest.mark.parametrize("variance", [3.0, 10.0, 100.0, 1e4])

@@ -85,10 +85,10 @@ class Search:
         """The search in which a trial has ``budget``. Who is scored is not fitted, so scoring takes as much again."""
         plans = [candidate.plan for candidate in self._candidates(problem, budget)]
         score = GaussianScore.for_rho(zcdp_rho(budget.epsilon, budget.delta))
-        asked = dict.fromkeys((plan.releases, plan.order) for plan in plans)
+        asked = dict.fromkeys((plan.releases, plan.order or ()) for plan in plans)
         fits, orders = zip(*asked, strict=True)
         fitted = plans[0].problem.n
-        return RandomTrials(1, self.trials, fits, score, fitted, problem.n - fitted, orders)
+        return RandomTrials(1, self.trials, fits, score, fitted, problem.n - fitted, orders if any(orders) else ())
 
     def _candidates(self, problem: LinearProblem, budget: Budget) -> list[Candidate]:
         """Every candidate's, for the rows that are fitted."""

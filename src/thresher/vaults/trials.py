@@ -110,10 +110,10 @@ class Trials(Vault):
         """
         if self._X is None:
             raise RuntimeError("the vault is closed: its rows are gone and it answers nothing more")
-        priced = list(zip(release.fits, release.orders or (None,) * len(release.fits), strict=True))
+        priced = list(zip(release.fits, release.orders or ((),) * len(release.fits), strict=True))
         for candidate in candidates:
-            asked = candidate.plan.releases, candidate.plan.order  # which the meter of its vault holds to
-            if (asked not in priced and (asked[0], None) not in priced) or candidate.plan.problem.n != release.fit_rows:
+            asked = candidate.plan.releases, candidate.plan.order or ()  # which the meter of its vault holds to
+            if (asked not in priced and (asked[0], ()) not in priced) or candidate.plan.problem.n != release.fit_rows:
                 raise ValueError(f"{candidate.plan.algorithm}: the search is not priced for this plan of a candidate")
         self._meter.charge(release, "trials")
         fitted, held_out = self._parts(release)

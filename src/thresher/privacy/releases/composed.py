@@ -47,7 +47,8 @@ class RandomTrials(Release):
     A trial draws a candidate, makes one of the ``fits`` (a tuple of releases) on ``fit_rows`` rows, and ``score`` on
     the ``score_rows`` others. Who is fitted is drawn without looking at the rows, so a person is either fitted or
     scored: the trial costs the largest of ``fits`` and ``score``, order by order. K and all other trials stay secret.
-    ``orders``, if there are any, are those in which each fit asks, as positions among its distinct releases.
+    ``orders``, if there are any, are those in which each fit asks, as positions among its distinct releases; an empty
+    one is any.
 
     If the trial has the Renyi curve eps(a) and is (log(a/(a-1)), delta(a))-DP, then with m = ``trials``
 
@@ -61,7 +62,7 @@ class RandomTrials(Release):
     score: GaussianScore
     fit_rows: int
     score_rows: int
-    orders: tuple[tuple[int, ...] | None, ...] = ()
+    orders: tuple[tuple[int, ...], ...] = ()
     question: ClassVar[Question] = questions.BestOfTrials()
     noise: ClassVar[str] = "as listed"
 
@@ -72,7 +73,7 @@ class RandomTrials(Release):
         if not (is_whole(self.fit_rows) and is_whole(self.score_rows) and min(self.fit_rows, self.score_rows) >= 1):
             raise ValueError(f"fit_rows={self.fit_rows!r}, score_rows={self.score_rows!r} must be at least 1 each")
         object.__setattr__(self, "fits", tuple(map(tuple, self.fits)))
-        object.__setattr__(self, "orders", tuple(None if order is None else tuple(order) for order in self.orders))
+        object.__setattr__(self, "orders", tuple(map(tuple, self.orders)))
         if not self.fits or not all(self.fits) or not isinstance(self.score, GaussianScore) or self.score.times != 1:
             raise ValueError("a trial makes at least one release on the rows it fits, and one score on the others")
         if self.orders and len(self.orders) != len(self.fits):
@@ -81,7 +82,7 @@ class RandomTrials(Release):
             uses = Counter[Release]()
             for release in fit:
                 uses[release] += release.times
-            if order is not None and Counter(order) != Counter(dict(enumerate(uses.values()))):
+            if order and Counter(order) != Counter(dict(enumerate(uses.values()))):
                 raise ValueError(f"orders: {order!r} does not name every use of a fit's releases once")
         for release in self.parts:
             if isinstance(release, SampledRelease) and release.population != self.fit_rows:
@@ -113,7 +114,7 @@ class RandomTrials(Release):
         fits = [[release.to_dict() for release in fit] for fit in self.fits]
         facts: dict[str, Any] = {"trials": self.trials, "fit_rows": self.fit_rows, "score_rows": self.score_rows}
         if self.orders:
-            facts["orders"] = [None if order is None else list(order) for order in self.orders]
+            facts["orders"] = [list(order) for order in self.orders]
         return {"kind": type(self).__name__, "times": 1, **facts, "fits": fits, "score": self.score.to_dict()}
 
 
@@ -125,16 +126,16 @@ def _cost(release: RandomTrials) -> Cost:
     curve = np.max([cost.curve for cost in costs], axis=0)
     if np.all(np.isinf(curve)):
         return Cost.unbounded()
-    orders = release.orders or (None,) * len(release.fits)
-    asked = zip((*release.fits, (release.score,)), (*orders, None), costs, strict=True)
+    orders = release.orders or ((),) * len(release.fits)
+    asked = zip((*release.fits, (release.score,)), (*orders, ()), costs, strict=True)
     deltas = np.max([_deltas(*each) for each in asked], axis=0)
     return Cost.renyi(best_of_trials(release.trials, curve, deltas))
 
 
-def _deltas(fit: tuple[Release, ...], order: tuple[int, ...] | None, cost: Cost) -> Floats:
+def _deltas(fit: tuple[Release, ...], order: tuple[int, ...], cost: Cost) -> Floats:
     """What a fit of this cost has at each epsilon = log(a/(a-1)): by what adds up, or exactly, in the order asked."""
     proved = cost.deltas(np.log1p(1 / (ORDERS - 1)))
-    if order is None:
+    if not order:
         return proved
     each = [release.steps for release in dict.fromkeys(fit)]
     steps = tuple(step for at in order for step in each[at] or ())

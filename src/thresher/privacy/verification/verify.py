@@ -235,9 +235,9 @@ def _problems_of_trials(listed: list[Listed], fit: Certificate) -> list[str]:
     (search,) = searches
     if search.orders:
         told_order = fit.settings["trial"]["settings"].get("order")
-        asked = None if told_order is None else tuple(told_order)
+        asked = () if told_order is None else tuple(told_order)
         fits = zip(search.fits, search.orders, strict=True)
-        if not any(made == _counted((*each, search.score)) and order == asked for each, order in fits):
+        if not any(made == _counted((*each, search.score)) and order in (asked, ()) for each, order in fits):
             problems.append("the trial does not ask in an order that the search is priced for")
     told = {name: fit.settings[name] for name in ("trials", "fit_rows", "score_rows")}
     if told != {name: getattr(search, name) for name in told} or search.fit_rows + search.score_rows != fit.n_samples:
