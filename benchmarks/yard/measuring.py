@@ -19,7 +19,7 @@ from yard.coverage import coverage_of
 from yard.encoded import Encoded
 from yard.frames import NotHereError
 from yard.kept import FOLDER, Kept
-from yard.methods import DEFAULT, encoded_table, one_score
+from yard.methods import DEFAULT, PAYING, encoded_table, one_score
 from yard.references import best_scores
 from yard.scores import trivial
 
@@ -28,6 +28,8 @@ __all__ = ["LARGEST", "MORE", "Measured", "measure", "measure_more"]
 MORE: dict[str, Callable[..., Any]] = {"coverage": coverage_of, "calibration": calibration_of}
 
 PROCESSES = 2
+WHEREVER = (DEFAULT, PAYING)
+"""What is measured at every epsilon and on every table."""
 LARGEST = 20e6  # numbers in the rows to fit: with more, all methods but the default together would take hours
 REFUSED, SECONDS = "refused", "seconds"
 
@@ -67,7 +69,7 @@ class Measured:
 def measure(
     tables: Sequence[str], methods: Iterable[str], epsilons: Sequence[float], fits: int, folder: Path = FOLDER
 ) -> Measured:
-    """The default at every epsilon, the others at the least of them; progress on standard error."""
+    """The default at every epsilon, whatever its sparsity, the others at the least; progress on standard error."""
     found = Measured()
     jobs = [delayed(_references)(folder, table) for table in tables]
     for table, known in _in_parallel(jobs, "references"):
@@ -78,10 +80,10 @@ def measure(
             found.references[table] = known
     here = [table for table in tables if table in found.references]
     jobs = [
-        delayed(_cells)(folder, table, method, epsilons if method == DEFAULT else [min(epsilons)], fits)
+        delayed(_cells)(folder, table, method, epsilons if method in WHEREVER else [min(epsilons)], fits)
         for table in here
         for method in methods
-        if method == DEFAULT or table not in found.too_large
+        if method in WHEREVER or table not in found.too_large
     ]
     for table, method, cells in _in_parallel(jobs, "methods"):
         for epsilon, (scores, seconds) in cells.items():

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from yard.competitors import COMPETITORS
 from yard.measuring import LARGEST, Measured
-from yard.methods import DEFAULT, OURS
+from yard.methods import DEFAULT, OURS, PAYING
 from yard.references import SPARSITY
 from yard.scores import NAMES, share
 from yard.shares import AHEAD, Reached, Shares, ahead_by, best_of, error_of_median, reached_in, summary
@@ -41,7 +41,7 @@ def yard_page(found: Measured, methods: Sequence[str], epsilons: Sequence[float]
         METHODS,
         _by_method(found, reached, groups, methods, first),
     ]
-    parts += [_ahead(reached, methods, counted, first), _unmeasured(found)]
+    parts += [_ahead(reached, methods, counted, first), _unmeasured(found), _paying(reached, groups, epsilons)]
     parts += ["## Table by table", TABLE_BY_TABLE.format(first=first)]
     for kind in NAMES:
         rows = [table for table in found.references if TABLES[table].kind == kind]
@@ -249,6 +249,29 @@ def _lead(reached: Reached, table: str, name: str, best: float, epsilon: float) 
 def _listed(names: Iterable[str]) -> str:
     found = ", ".join(names)
     return f": {found}" if found else ""
+
+
+def _paying(reached: Reached, groups: Mapping[str, Sequence[str]], epsilons: Sequence[float]) -> str:
+    """The default with as many columns as pay for their noise."""
+    there = {title: [t for t in tables if (t, PAYING, min(epsilons)) in reached] for title, tables in groups.items()}
+    there = {title: tables for title, tables in there.items() if tables}
+    if not there:
+        return ""
+    shown = [f"{title} ({len(tables)})" for title, tables in there.items()]
+    lines = ["## As many columns as pay", "", AS_MANY_AS_PAY.strip().format(sparsity=SPARSITY), ""]
+    lines += [row("`sparsity=None`", *shown, "ahead / level / behind"), "|---" * (2 + len(shown)) + "|"]
+    for epsilon in epsilons:
+        shares = ([reached[table, PAYING, epsilon] for table in tables] for tables in there.values())
+        cells = [_three(*summary(each), error_of_median(each)) for each in shares]
+        against = _against(reached, there["all"], PAYING, epsilon)
+        lines.append(row(f"epsilon {epsilon:g}: median / worst / below .05", *cells, against))
+    return "\n".join(lines)
+
+
+AS_MANY_AS_PAY = """
+With `sparsity=None` the default keeps as many columns as pay for their noise, at most 50, instead of {sparsity}; last,
+on how many tables {sparsity} columns are ahead, level, or behind.
+"""
 
 
 def _unmeasured(found: Measured) -> str:
