@@ -17,7 +17,7 @@ from yard.encoded import Encoded, held_back
 from yard.frames import NotHereError
 from yard.kept import Kept, digest
 from yard.loading import DESCRIPTIONS, DescribedTable
-from yard.measuring import LARGEST, Measured, measure
+from yard.measuring import Measured, measure
 from yard.methods import fitted
 from yard.page import yard_page
 from yard.picture import picture
@@ -166,8 +166,9 @@ def measured(default=0.97, other=0.9, literature=0.5):
     """As if so much had been reached: of each group a table, and one that only the default is measured on."""
     found = Measured()
     for table in GROUP_OF:
-        numbers = LARGEST + 1 if table == "a9a" else 1000
-        known = {"rows": 100, "columns": 10, "numbers": numbers, "trivial": 0.5, "l1": 0.9, "few columns": 0.86}
+        numbers, columns = (2e7 + 1 if table == "a9a" else 1000), (1001 if table == "pima" else 10)
+        known = {"rows": 100, "columns": columns, "numbers": numbers, "coefficients": columns}
+        known |= {"trivial": 0.5, "l1": 0.9, "few columns": 0.86}
         found.references[table] = known | {"seconds": 2.0}
         shares = {("auto", epsilon): default for epsilon in (1.0, 3.0)}
         if table != "a9a":
@@ -219,7 +220,22 @@ def test_the_page_says_who_is_level_or_ahead():
     assert line_of(page, "| AdaSSP")[-1] == "0 / 4 / 0"
     assert "only the default is measured" in page
     assert "would take hours: a9a." in page
+    assert (
+        "`dense newton` is not measured with more than 1,000 columns, of which a Gram matrix takes minutes: pima †."
+        in page
+    )
     assert line_of(page_of(measured(default=0.8, other=0.84)), "| tables on which")[3] == "0 (aim)"
+
+
+def test_the_page_compares_ten_columns_with_as_many_as_pay():
+    found = measured(default=0.8)
+    assert "As many columns as pay" not in page_of(found)
+    for table, reached in zip(GROUP_OF, (0.9, 0.7, 0.8, 0.8, 0.8), strict=True):
+        for epsilon in (1.0, 3.0):
+            found.scores[table, "as many as pay", epsilon] = [0.5 + 0.4 * reached] * 2
+    cells = line_of(page_of(found).split("## As many columns as pay")[1], "| epsilon 3")
+    assert cells[1:3] == ["0.80 ± 0.00 / 0.70 / 0", "0.80 ± 0.00 / 0.70 / 0"]
+    assert cells[-1] == "1 / 3 / 1"
 
 
 def test_only_the_default_is_measured_at_every_epsilon_and_on_the_largest_tables(tmp_path, monkeypatch):
@@ -230,9 +246,15 @@ def test_only_the_default_is_measured_at_every_epsilon_and_on_the_largest_tables
     measure(["breast_cancer"], ["auto", "AdaSSP"], [3.0, 1.0], fits=1, folder=tmp_path / "all")
     assert sorted(asked) == [("AdaSSP", 1.0), ("auto", 1.0), ("auto", 3.0)]
     asked.clear()
-    monkeypatch.setattr("yard.measuring.LARGEST", 380 * 30 - 1)
-    measure(["breast_cancer"], ["auto", "AdaSSP"], [3.0, 1.0], fits=1, folder=tmp_path / "few")
-    assert sorted(asked) == [("auto", 1.0), ("auto", 3.0)]
+    for what, most in (("numbers", 380 * 30), ("coefficients", 30)):
+        for limit, others in ((most, [("AdaSSP", 1.0)]), (most - 1, [])):
+            monkeypatch.setattr("yard.measuring.LARGEST", {what: limit})
+            measure(["breast_cancer"], ["auto", "AdaSSP"], [3.0, 1.0], fits=1, folder=tmp_path / f"{what} {limit}")
+            assert sorted(asked) == [*others, ("auto", 1.0), ("auto", 3.0)]
+            asked.clear()
+    monkeypatch.setattr("yard.measuring.WIDEST", 29)
+    measure(["breast_cancer"], ["dense newton", "as many as pay"], [1.0], fits=1, folder=tmp_path / "wide")
+    assert asked == [("as many as pay", 1.0)]
 
 
 def test_the_error_of_a_median_is_that_of_what_fits_might_have_been():

@@ -23,14 +23,17 @@ from yard.methods import DEFAULT, PAYING, encoded_table, one_score
 from yard.references import best_scores
 from yard.scores import trivial
 
-__all__ = ["LARGEST", "MORE", "Measured", "measure", "measure_more"]
+__all__ = ["GRAM_OF_ALL", "LARGEST", "MORE", "WIDEST", "Measured", "measure", "measure_more"]
 
 MORE: dict[str, Callable[..., Any]] = {"coverage": coverage_of, "calibration": calibration_of}
 
 PROCESSES = 2
 WHEREVER = (DEFAULT, PAYING)
 """What is measured at every epsilon and on every table."""
-LARGEST = 20e6  # numbers in the rows to fit: with more, all methods but the default together would take hours
+LARGEST = {"numbers": 20e6, "coefficients": 1e5}  # of rows to fit, of a model: with more, all methods but the default
+# together would take hours
+WIDEST = 1000  # columns: with more, a Gram matrix of all of them takes minutes
+GRAM_OF_ALL = "dense newton"
 REFUSED, SECONDS = "refused", "seconds"
 
 
@@ -41,7 +44,8 @@ class Measured:
     Attributes
     ----------
     references : dict
-        By table: "rows", "columns", "numbers" in the rows to fit, "trivial" and the scores of the non-private models.
+        By table: "rows", "columns", "numbers" in the rows to fit, "coefficients" of a model with all columns,
+        "trivial" and the scores of the non-private models.
     scores : dict
         By (table, method, epsilon): the scores of all fits, none where the method does not take the table.
     skipped : dict
@@ -58,7 +62,23 @@ class Measured:
     @property
     def too_large(self) -> list[str]:
         """Tables on which only the default is measured."""
-        return [table for table, known in self.references.items() if known["numbers"] > LARGEST]
+        return [
+            table
+            for table, known in self.references.items()
+            if any(known[what] > most for what, most in LARGEST.items())
+        ]
+
+    @property
+    def too_wide(self) -> list[str]:
+        """Others, on which ``GRAM_OF_ALL`` is not measured."""
+        known = self.references
+        return [table for table in known if known[table]["columns"] > WIDEST and table not in self.too_large]
+
+    def skips(self, table: str, method: str) -> bool:
+        """Whether a method is not measured on a table, since that would take too long."""
+        if method in WHEREVER:
+            return False
+        return table in self.too_large or (method == GRAM_OF_ALL and table in self.too_wide)
 
     def least_and_best(self, table: str) -> tuple[float, float]:
         """The trivial score and the best non-private one."""
@@ -83,7 +103,7 @@ def measure(
         delayed(_cells)(folder, table, method, epsilons if method in WHEREVER else [min(epsilons)], fits)
         for table in here
         for method in methods
-        if method in WHEREVER or table not in found.too_large
+        if not found.skips(table, method)
     ]
     for table, method, cells in _in_parallel(jobs, "methods"):
         for epsilon, (scores, seconds) in cells.items():
@@ -118,8 +138,14 @@ def _references(folder: Path, table: str) -> tuple[str, dict[str, float] | str]:
             return table, str(why)
         known = {"trivial": trivial(encoded), **best_scores(encoded)}
         facts = {"rows": encoded.size, "columns": encoded.X.shape[1], "numbers": numbers_of(encoded)}
+        facts["coefficients"] = facts["columns"] * outputs_of(encoded)
         kept.add("known", facts | known)
     return table, kept.found["known"]
+
+
+def outputs_of(encoded: Encoded) -> int:
+    """Linear predictors of a model: one, or one for each of several classes."""
+    return 1 if encoded.classes is None or len(encoded.classes) == 2 else len(encoded.classes)
 
 
 def numbers_of(encoded: Encoded) -> int:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from yard.competitors import COMPETITORS
-from yard.measuring import LARGEST, Measured
+from yard.measuring import GRAM_OF_ALL, LARGEST, WIDEST, Measured
 from yard.methods import DEFAULT, OURS, PAYING
 from yard.references import SPARSITY
 from yard.scores import NAMES, share
@@ -276,12 +276,23 @@ on how many tables {sparsity} columns are ahead, level, or behind.
 
 def _unmeasured(found: Measured) -> str:
     """What was left out, by the rule."""
-    if not found.too_large:
-        return ""
-    return (
-        f"Of tables with more than {LARGEST / 1e6:g} million numbers to fit only the default is measured, since the "
-        f"others together would take hours: {', '.join(map(marked, found.too_large))}."
-    )
+    told = []
+    if found.too_large:
+        numbers, coefficients = (f"{most / 1e6:g} million {what}" for what, most in LARGEST.items())
+        told.append(
+            f"Of tables with more than {numbers} to fit, or more than {coefficients} of a model with all columns, only "
+            f"the default is measured, since the others together would take hours: {_listed_tables(found.too_large)}."
+        )
+    if found.too_wide:
+        told.append(
+            f"`{GRAM_OF_ALL}` is not measured with more than {WIDEST:,} columns, of which a Gram matrix takes minutes: "
+            f"{_listed_tables(found.too_wide)}."
+        )
+    return " ".join(told)
+
+
+def _listed_tables(tables: Sequence[str]) -> str:
+    return ", ".join(map(marked, tables))
 
 
 # -- table by table ----------------------------------------------------------------------------------------------------
