@@ -17,9 +17,12 @@ from yard.encoded import Encoded, held_back
 from yard.frames import NotHereError
 from yard.kept import Kept, digest
 from yard.loading import DESCRIPTIONS, DescribedTable
-from yard.measuring import measure
+from yard.measuring import Measured, measure
 from yard.methods import fitted
+from yard.page import yard_page
+from yard.picture import picture
 from yard.scores import score, share, trivial
+from yard.shares import Shares, error_of_median
 from yard.tables import NEVER_SEEN, SAME_ROWS, TABLES, is_never_seen, is_untouched
 
 DESCRIBED = [table for table in TABLES.values() if isinstance(table, DescribedTable)]
@@ -151,6 +154,121 @@ def test_what_a_result_depends_on_is_in_its_files_name(tmp_path, monkeypatch):
     other = {table for table in tables if digest(table, "AdaSSP") != found[table, "AdaSSP"]}
     digest.cache_clear()
     assert other == {"diabetes", "diamonds", "diamonds_squares"}  # a9a comes as numbers
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+GROUP_OF = {"credit": "open", "chile": "open", "diabetes": "held out", "pima": "never seen", "a9a": "too large"}
+
+
+def measured(default=0.97, other=0.9, literature=0.5):
+    """As if so much had been reached: of each group a table, and one that only the default is measured on."""
+    found = Measured()
+    for table in GROUP_OF:
+        numbers, columns = (2e7 + 1 if table == "a9a" else 1000), (1001 if table == "pima" else 10)
+        known = {"rows": 100, "columns": columns, "numbers": numbers, "coefficients": columns}
+        known |= {"trivial": 0.5, "l1": 0.9, "few columns": 0.86}
+        found.references[table] = known | {"seconds": 2.0}
+        shares = {("auto", epsilon): default for epsilon in (1.0, 3.0)}
+        if table != "a9a":
+            shares |= {("two-stage", 1.0): other, ("AdaSSP", 1.0): literature}
+        for (method, epsilon), reached in shares.items():
+            found.scores[table, method, epsilon] = [0.5 + 0.4 * (reached + noise) for noise in (-0.01, 0.01)]
+        found.seconds[table, "auto", 1.0] = 0.5
+    return found
+
+
+def page_of(found):
+    return yard_page(found, ["auto", "two-stage", "AdaSSP"], [1.0, 3.0], fits=2)
+
+
+def line_of(page, start):
+    (line,) = (line for line in page.splitlines() if line.startswith(start))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_the_page_says_what_must_be_reached_and_what_is():
+    found = measured()
+    head, first, third = (line_of(page_of(found), f"| {start}") for start in ("`auto`", "epsilon 1", "epsilon 3"))
+    assert head[1:] == [
+        "must",
+        "aim",
+        "all (5)",
+        "open to constants (3)",
+        "held out, seen before (1)",
+        "never seen (1)",
+    ]
+    assert first[1:3] == ["0.92 / 0.00 / 0", "0.96 / 0.30 / 0"]
+    assert first[3].startswith("0.97 ± 0.0")
+    assert first[3].endswith("/ 0.97 / 0 (aim)")
+    assert third[3].endswith("(must)")  # .98 is aimed at
+    found.scores["pima", "auto", 3.0] = [0.5, 0.52]  # shares of 0 and .05
+    page = page_of(found)
+    assert line_of(page, "| epsilon 3")[3].endswith("/ 0.03 / 1 (no)")
+    assert line_of(page, "| epsilon 3")[6].startswith("0.03 ± 0.03 / 0.03 / 1 (no)")
+    assert line_of(page, "| seconds")[1:4] == ["1", "0.3", "0.25 / 0.2, credit (aim)"]
+
+
+def test_the_page_says_who_is_level_or_ahead():
+    page = page_of(measured(default=0.8, other=0.86, literature=0.8))
+    assert line_of(page, "| tables on which")[1:5] == ["3", "0", "4 (no)", "2"]
+    listed = "ahead on 4 of 5 tables: credit (two-stage 0.86, auto 0.80), chile (two-stage 0.86, auto 0.80), "
+    assert f"* Of our others, some method is {listed}diabetes * (two-stage 0.86" in page
+    assert "* AdaSSP: ahead on 0 of 4; level on 4: credit, chile, diabetes *, pima †." in page
+    assert line_of(page, "| two-stage")[-1] == "0 / 0 / 4"
+    assert line_of(page, "| AdaSSP")[-1] == "0 / 4 / 0"
+    assert "only the default is measured" in page
+    assert "would take hours: a9a." in page
+    assert (
+        "`dense newton` is not measured with more than 1,000 columns, of which a Gram matrix takes minutes: pima †."
+        in page
+    )
+    assert line_of(page_of(measured(default=0.8, other=0.84)), "| tables on which")[3] == "0 (aim)"
+
+
+def test_the_page_compares_ten_columns_with_as_many_as_pay():
+    found = measured(default=0.8)
+    assert "As many columns as pay" not in page_of(found)
+    for table, reached in zip(GROUP_OF, (0.9, 0.7, 0.8, 0.8, 0.8), strict=True):
+        for epsilon in (1.0, 3.0):
+            found.scores[table, "as many as pay", epsilon] = [0.5 + 0.4 * reached] * 2
+    cells = line_of(page_of(found).split("## As many columns as pay")[1], "| epsilon 3")
+    assert cells[1:3] == ["0.80 ± 0.00 / 0.70 / 0", "0.80 ± 0.00 / 0.70 / 0"]
+    assert cells[-1] == "1 / 3 / 1"
+
+
+def test_only_the_default_is_measured_at_every_epsilon_and_on_the_largest_tables(tmp_path, monkeypatch):
+    encoded_or_skip("breast_cancer")
+    asked = []
+    monkeypatch.setattr("yard.measuring.one_score", lambda *cell: asked.append(cell[1:3]) or 0.9)
+    monkeypatch.setattr("yard.measuring._in_parallel", lambda jobs, what: [f(*a, **k) for f, a, k in jobs])
+    measure(["breast_cancer"], ["auto", "AdaSSP"], [3.0, 1.0], fits=1, folder=tmp_path / "all")
+    assert sorted(asked) == [("AdaSSP", 1.0), ("auto", 1.0), ("auto", 3.0)]
+    asked.clear()
+    for what, most in (("numbers", 380 * 30), ("coefficients", 30)):
+        for limit, others in ((most, [("AdaSSP", 1.0)]), (most - 1, [])):
+            monkeypatch.setattr("yard.measuring.LARGEST", {what: limit})
+            measure(["breast_cancer"], ["auto", "AdaSSP"], [3.0, 1.0], fits=1, folder=tmp_path / f"{what} {limit}")
+            assert sorted(asked) == [*others, ("auto", 1.0), ("auto", 3.0)]
+            asked.clear()
+    monkeypatch.setattr("yard.measuring.WIDEST", 29)
+    measure(["breast_cancer"], ["dense newton", "as many as pay"], [1.0], fits=1, folder=tmp_path / "wide")
+    assert asked == [("as many as pay", 1.0)]
+
+
+def test_the_error_of_a_median_is_that_of_what_fits_might_have_been():
+    one, many = [Shares(0.5, 0.1)], [Shares(0.5, 0.1)] * 101
+    assert error_of_median(one) == pytest.approx(0.1, rel=0.1)  # of 2,000 draws: 6 standard errors
+    assert error_of_median(many) == pytest.approx(0.1 * np.sqrt(np.pi / 2 / 101), rel=0.15)
+    assert np.isnan(error_of_median([Shares(0.5, float("nan"))]))
+
+
+def test_the_picture_has_a_line_for_each_table():
+    pytest.importorskip("matplotlib")
+    axes = picture(measured(), [1.0, 3.0]).axes
+    shown = [[label.get_text() for label in each.get_yticklabels()] for each in axes]
+    assert [set(each) for each in shown] == [{"credit", "chile", "a9a"}, {"diabetes"}, {"pima"}]
 
 
 # -- methods of the literature -----------------------------------------------------------------------------------------

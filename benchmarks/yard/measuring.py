@@ -10,21 +10,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed
+from scipy import sparse
 
 from yard.calibration import calibration_of
 from yard.coverage import coverage_of
+from yard.encoded import Encoded
 from yard.frames import NotHereError
 from yard.kept import FOLDER, Kept
-from yard.methods import encoded_table, one_score
+from yard.methods import DEFAULT, PAYING, encoded_table, one_score
 from yard.references import best_scores
 from yard.scores import trivial
 
-__all__ = ["MORE", "Measured", "measure", "measure_more"]
+__all__ = ["GRAM_OF_ALL", "LARGEST", "MORE", "WIDEST", "Measured", "measure", "measure_more"]
 
 MORE: dict[str, Callable[..., Any]] = {"coverage": coverage_of, "calibration": calibration_of}
 
 PROCESSES = 2
+WHEREVER = (DEFAULT, PAYING)
+"""What is measured at every epsilon and on every table."""
+LARGEST = {"numbers": 20e6, "coefficients": 1e5}  # of rows to fit, of a model: with more, all methods but the default
+# together would take hours
+WIDEST = 1000  # columns: with more, a Gram matrix of all of them takes minutes
+GRAM_OF_ALL = "dense newton"
 REFUSED, SECONDS = "refused", "seconds"
 
 
@@ -35,7 +44,8 @@ class Measured:
     Attributes
     ----------
     references : dict
-        By table: "rows", "columns", "trivial" and the scores of the non-private models.
+        By table: "rows", "columns", "numbers" in the rows to fit, "coefficients" of a model with all columns,
+        "trivial" and the scores of the non-private models.
     scores : dict
         By (table, method, epsilon): the scores of all fits, none where the method does not take the table.
     skipped : dict
@@ -49,6 +59,27 @@ class Measured:
     skipped: dict[str, str] = field(default_factory=dict)
     seconds: dict[tuple[str, str, float], float] = field(default_factory=dict)
 
+    @property
+    def too_large(self) -> list[str]:
+        """Tables on which only the default is measured."""
+        return [
+            table
+            for table, known in self.references.items()
+            if any(known[what] > most for what, most in LARGEST.items())
+        ]
+
+    @property
+    def too_wide(self) -> list[str]:
+        """Others, on which ``GRAM_OF_ALL`` is not measured."""
+        known = self.references
+        return [table for table in known if known[table]["columns"] > WIDEST and table not in self.too_large]
+
+    def skips(self, table: str, method: str) -> bool:
+        """Whether a method is not measured on a table, since that would take too long."""
+        if method in WHEREVER:
+            return False
+        return table in self.too_large or (method == GRAM_OF_ALL and table in self.too_wide)
+
     def least_and_best(self, table: str) -> tuple[float, float]:
         """The trivial score and the best non-private one."""
         known = self.references[table]
@@ -58,7 +89,7 @@ class Measured:
 def measure(
     tables: Sequence[str], methods: Iterable[str], epsilons: Sequence[float], fits: int, folder: Path = FOLDER
 ) -> Measured:
-    """Everything asked for; progress on standard error."""
+    """The default at every epsilon, whatever its sparsity, the others at the least; progress on standard error."""
     found = Measured()
     jobs = [delayed(_references)(folder, table) for table in tables]
     for table, known in _in_parallel(jobs, "references"):
@@ -68,7 +99,12 @@ def measure(
         else:
             found.references[table] = known
     here = [table for table in tables if table in found.references]
-    jobs = [delayed(_cells)(folder, table, method, epsilons, fits) for table in here for method in methods]
+    jobs = [
+        delayed(_cells)(folder, table, method, epsilons if method in WHEREVER else [min(epsilons)], fits)
+        for table in here
+        for method in methods
+        if not found.skips(table, method)
+    ]
     for table, method, cells in _in_parallel(jobs, "methods"):
         for epsilon, (scores, seconds) in cells.items():
             found.scores[table, method, epsilon] = scores
@@ -101,8 +137,21 @@ def _references(folder: Path, table: str) -> tuple[str, dict[str, float] | str]:
         except NotHereError as why:
             return table, str(why)
         known = {"trivial": trivial(encoded), **best_scores(encoded)}
-        kept.add("known", {"rows": encoded.size, "columns": encoded.X.shape[1], **known})
+        facts = {"rows": encoded.size, "columns": encoded.X.shape[1], "numbers": numbers_of(encoded)}
+        facts["coefficients"] = facts["columns"] * outputs_of(encoded)
+        kept.add("known", facts | known)
     return table, kept.found["known"]
+
+
+def outputs_of(encoded: Encoded) -> int:
+    """Linear predictors of a model: one, or one for each of several classes."""
+    return 1 if encoded.classes is None or len(encoded.classes) == 2 else len(encoded.classes)
+
+
+def numbers_of(encoded: Encoded) -> int:
+    """How many numbers the rows to fit hold: of sparse ones, those that are stored."""
+    X = encoded.X[np.flatnonzero(~encoded.test)]
+    return int(X.nnz if sparse.issparse(X) else X.size)
 
 
 def _cells(

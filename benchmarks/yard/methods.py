@@ -18,9 +18,11 @@ from yard.references import SPARSITY
 from yard.scores import score
 from yard.tables import TABLES
 
-__all__ = ["DEFAULT", "METHODS", "OURS", "encoded_table", "fitted", "module_of", "one_score", "rows_of"]
+__all__ = ["DEFAULT", "METHODS", "OURS", "PAYING", "encoded_table", "fitted", "module_of", "one_score", "rows_of"]
 
 DEFAULT = "auto"
+PAYING = "as many as pay"
+"""The default with sparsity=None."""
 NOT_PRIVATE = {"ight", "storm", "sgd", "lssgd"}
 TOO_SLOW = {"rrpsgd"}  # a round is one row, and there are as many rounds as rows
 LEFT_OUT = NOT_PRIVATE | TOO_SLOW
@@ -28,13 +30,13 @@ SPARSE = (DEFAULT, *(name for name in REGISTRY if name not in LEFT_OUT))
 DENSE_MODELS = {f"dense {name}": name for name in DENSE if name not in LEFT_OUT}
 
 OURS = (*SPARSE, *DENSE_MODELS)
-METHODS = (*OURS, *COMPETITORS)
+METHODS = (*OURS, *COMPETITORS, PAYING)
 """All that is compared, by name."""
 
 
 def module_of(method: str) -> str:
     """The file that a front door's algorithm is in."""
-    made = DENSE[DENSE_MODELS[method]]() if method in DENSE_MODELS else resolve(method)
+    made = DENSE[DENSE_MODELS[method]]() if method in DENSE_MODELS else resolve(DEFAULT if method == PAYING else method)
     return type(made).__module__.rpartition(".")[2]
 
 
@@ -84,8 +86,10 @@ def _door(encoded: Encoded, method: str) -> tuple[Any, dict[str, Any]]:
     is_number = encoded.kind == "numbers"
     if method in DENSE_MODELS:
         return (DenseRegressor if is_number else DenseClassifier), {"algorithm": DENSE_MODELS[method]}
-    sparsity = min(SPARSITY, encoded.X.shape[1])
-    return (SparseRegressor if is_number else SparseClassifier), {"algorithm": method, "sparsity": sparsity}
+    kind = SparseRegressor if is_number else SparseClassifier
+    if method == PAYING:
+        return kind, {"algorithm": DEFAULT, "sparsity": None}
+    return kind, {"algorithm": method, "sparsity": min(SPARSITY, encoded.X.shape[1])}
 
 
 def rows_of(name: str) -> tuple[Any, Any]:

@@ -8,7 +8,17 @@ from typing import TypeVar
 
 from yard.loading import DescribedTable, ReadyTable, SquaresTable, Table, TextTable
 
-__all__ = ["CHOSEN_BY", "HOPELESS", "NEVER_SEEN", "SAME_ROWS", "TABLES", "is_never_seen", "is_untouched"]
+__all__ = [
+    "CHOSEN_BY",
+    "GROUPS",
+    "HOPELESS",
+    "NEVER_SEEN",
+    "SAME_ROWS",
+    "TABLES",
+    "is_never_seen",
+    "is_untouched",
+    "marked",
+]
 
 
 DESCRIBED: dict[str, dict[str, str]] = {
@@ -114,6 +124,19 @@ def is_untouched(name: str) -> bool:
     random. Half of that third had been looked at when newton's constants were chosen; its scores are known since."""
     third = int(hashlib.sha256(SAME_ROWS.get(name, name).encode()).hexdigest(), 16) % 3 == 0
     return third or is_never_seen(name)
+
+
+GROUPS: dict[str, Callable[[str], bool]] = {
+    "open to constants": lambda table: not is_untouched(table),
+    "held out, seen before": lambda table: is_untouched(table) and not is_never_seen(table),
+    "never seen": is_never_seen,
+}
+"""Which tables are counted together."""
+
+
+def marked(name: str) -> str:
+    """The name with the mark of its group."""
+    return f"{name} †" if is_never_seen(name) else f"{name} *" if is_untouched(name) else name
 
 
 HOPELESS = {"khan": "56 patients and 2,308 genes: no private model can be good, and thresher plan says so"}

@@ -67,6 +67,8 @@ def choose(problem: LinearProblem, budget: Budget) -> tuple[Newton | Pursuit | D
     known = has_standard_errors(problem) or problem.outputs > 1
     if known and fits_at_once(problem, budget):
         return Newton(), f"auto chose newton: with n={problem.n} a Gram matrix of {problem.d} columns is affordable"
+    if known and problem.as_many_as_pay:
+        return Newton(), "auto chose newton: it alone tells how many columns pay for their noise"
     if problem.outputs > 1:
         return DPIGHT(), f"auto chose dp-ight: one gradient serves all {problem.outputs} classes"
     if not known:

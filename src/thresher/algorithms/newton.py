@@ -45,6 +45,7 @@ MOST_COLUMNS, EASY, CHEAP = 300, 150, (0.2, 0.03)  # parts of n sqrt(2 rho): so 
 # and beyond
 WEAK = 150.0  # below, n sqrt(2 rho) buys one stage only, and no eigenvalue below the noise's is believed
 FLOOR, FLOOR_OF_CLASSES = 0.1, 0.5  # parts of the noise's eigenvalues that none is believed below otherwise
+SOUGHT = 10  # columns that are looked for where as many are kept as pay
 INWARD = 1 - 1e-12  # shares that add up to the whole must not exceed it by round-off
 
 
@@ -113,7 +114,9 @@ class Newton:
             "clip": "private near maxima",
             "order": order,
         }
-        return Plan(self.name, problem, budget, (near, *others), settings)
+        most = f"at most {stages[0].keep} columns are kept, as many as pay for their noise"
+        notes = (most,) * problem.as_many_as_pay
+        return Plan(self.name, problem, budget, (near, *others), settings, notes=notes)
 
     def run(self, vault: CentralVault) -> Floats:
         path = NewtonPath(vault)
@@ -139,17 +142,23 @@ def fits_at_once(problem: LinearProblem, budget: Budget) -> bool:
     """Whether a Gram matrix of all columns is worth its noise, by public numbers alone."""
     strength = strength_of(problem, zcdp_rho(budget.epsilon, budget.delta))
     few, many = (part * strength for part in CHEAP)
-    return problem.d <= max(3 * problem.sparsity, min(EASY, few), min(MOST_COLUMNS, many))
+    return problem.d <= max(3 * sought(problem), min(EASY, few), min(MOST_COLUMNS, many))
+
+
+def sought(problem: LinearProblem) -> int:
+    """How many columns are looked for: what is affordable must not depend on how many are kept at most."""
+    return min(problem.sparsity, SOUGHT) if problem.as_many_as_pay else problem.sparsity
 
 
 def stages_of(problem: LinearProblem, rho: float) -> list[Stage]:
     """What is done with all columns, or with those that are screened; and once more with those that are kept."""
     d, s, strength = problem.d, problem.sparsity, strength_of(problem, rho)
     few, many = (part * strength for part in CHEAP)
-    at_once = d <= max(3 * s, min(EASY, few), min(MOST_COLUMNS, many))
-    picks = 0 if at_once else min(math.ceil(SCREENED * s), d)
+    at_once = d <= max(3 * sought(problem), min(EASY, few), min(MOST_COLUMNS, many))
+    picks = 0 if at_once else min(math.ceil(SCREENED * sought(problem)), d)
     steps = STEPS_OF_CLASSES if problem.loss.classifies else STEPS
-    if (picks or d) <= s or strength < WEAK or problem.outputs > 1:
+    is_pruned, s = (picks or d) > s or problem.as_many_as_pay, min(s, picks or d)
+    if not is_pruned or strength < WEAK or problem.outputs > 1:
         return [Stage(picks, steps + REFINEMENTS, s)]
     return [Stage(picks, steps, s), Stage(0, REFINEMENTS, s)]
 

@@ -11,7 +11,7 @@ import numpy as np
 from thresher.algorithms.defaults import largest_residual
 from thresher.algorithms.gaussian_margins import centre_of, mean_curvature
 from thresher.algorithms.newton_errors import METHOD, STILL_MOVING, Answers, Errors, Pruning, Step
-from thresher.algorithms.quadratic import NoisyGram, eliminate, inverse_root, ridge_for
+from thresher.algorithms.quadratic import NoisyGram, as_many_as_pay, eliminate, inverse_root, ridge_for
 from thresher.algorithms.uncertainty import Uncertainty
 from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.conversions import zcdp_rho
@@ -70,6 +70,7 @@ class NewtonPath:
         self.known: list[Step] = []
         """Steps of this stage that count."""
         self.pruning: Pruning | None = None
+        self.pruned = False
 
     # -- questions ----------------------------------------------------------------------------------------------
 
@@ -173,10 +174,11 @@ class NewtonPath:
     # -- for nothing --------------------------------------------------------------------------------------------
 
     def prune(self, keep: int) -> None:
-        """Columns go until at most ``keep`` are left, of each output."""
-        if len(self.means) <= keep:
+        """Columns go until at most ``keep`` are left, of each output, or as many as pay for their noise."""
+        if self.pruned or (len(self.means) <= keep and not self.problem.as_many_as_pay):
             return
-        found = [eliminate(values, self.hessian, keep, self.free) for values in self.values.T]
+        self.pruned = True
+        found = [eliminate(values, self.hessian, self._paying(values, keep), self.free) for values in self.values.T]
         if self.outputs > 1:
             self.values = np.zeros_like(self.values)
             for output, (values, left) in enumerate(found):
@@ -190,6 +192,25 @@ class NewtonPath:
         self.means = self.means[left[self.free :] - self.free]
         self.gram.keep(left)
         self.matrix, self.hessian = self.matrix[np.ix_(left, left)], self.hessian[np.ix_(left, left)]
+
+    def _paying(self, values: Floats, most: int) -> int:
+        """How many of an output's columns to keep: ``most`` of them, or as many as pay for the noise that they will
+        have when all steps are made. Its variance is one over a step's, and grows with the columns, as a clip does."""
+        if not self.problem.as_many_as_pay:
+            return most
+        noise, columns = 1 / math.fsum(step.weight for step in self.known), len(self.means) + 1
+        asked = [each for each in self.vault.plan.releases if isinstance(each, GaussianRestrictedGradient)]
+        now = len(asked) - len(self._left[GaussianRestrictedGradient])
+        to_come = sum(steps for _, steps, _ in self.vault.plan.settings["stages"]) - len(self.steps)
+        before, after = (
+            math.fsum(max(each.multiplier, 1e-150) ** -2 for each in part)
+            for part in (asked[now - len(self.known) : now], asked[now : now + to_come])
+        )
+
+        def noise_of(kept: int) -> float:
+            return noise * before / after * (kept + 1) / columns if to_come else noise
+
+        return as_many_as_pay(values, self.hessian, self.free, most, noise, noise_of)
 
     def shrink(self) -> None:
         """By what the noise alone would explain (James and Stein 1961): a model of noise is worse than none."""

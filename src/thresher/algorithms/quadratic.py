@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from thresher.privacy.arrays import Floats, Indices
 
-__all__ = ["NoisyGram", "eliminate", "inverse_root", "ridge_for"]
+__all__ = ["NoisyGram", "as_many_as_pay", "eliminate", "inverse_root", "ridge_for"]
 
 FINER = 1.25  # ratio of neighbouring ridges that are tried
 EXACT = 1e-9  # the least eigenvalue where there is no noise
@@ -61,19 +63,55 @@ def ridge_for(hessian: Floats, free: int, least: float, most: float) -> Floats:
     return hessian + ridge * np.diag(np.arange(len(hessian)) >= free)
 
 
-def eliminate(values: Floats, hessian: Floats, keep: int, free: int) -> tuple[Floats, Indices]:
-    """Backward elimination: where the quadratic around ``values`` is least with ``keep`` coordinates, and which.
+class Elimination(NamedTuple):
+    """A quadratic's least point without some of its coordinates."""
+
+    lost: float
+    """By how much it is above that with all of them."""
+    values: Floats
+    left: Indices
+
+
+def eliminations(values: Floats, hessian: Floats, free: int) -> Iterator[Elimination]:
+    """Backward elimination around ``values``: first nothing is gone, last all but the first ``free``.
 
     Again and again the coordinate goes whose going costs least, v_j^2 / (hessian^-1)_jj, and the others move to where
-    the quadratic is least without it. The first ``free`` stay and do not count.
+    the quadratic is least without it.
     """
-    inverse, left = np.linalg.inv(hessian), np.arange(len(values))
-    while len(left) - free > keep:
+    inverse, left, lost = np.linalg.inv(hessian), np.arange(len(values)), 0.0
+    yield Elimination(lost, values, left)
+    while len(left) > free:
         costs = np.square(values[free:]) / np.diag(inverse)[free:]
         out = free + int(np.argmin(costs))
         stay = np.delete(np.arange(len(left)), out)
         column, corner = inverse[stay, out], inverse[out, out]
         values = values[stay] - column * values[out] / corner
         inverse = inverse[np.ix_(stay, stay)] - np.outer(column, column) / corner
-        left = left[stay]
-    return values, left
+        left, lost = left[stay], lost + float(costs[out - free])
+        yield Elimination(lost, values, left)
+
+
+def eliminate(values: Floats, hessian: Floats, keep: int, free: int) -> tuple[Floats, Indices]:
+    """Where the quadratic around ``values`` is least with ``keep`` coordinates, and which; the first ``free`` stay and
+    do not count."""
+    found = next(each for each in eliminations(values, hessian, free) if len(each.left) - free <= keep)
+    return found.values, found.left
+
+
+def as_many_as_pay(
+    values: Floats, hessian: Floats, free: int, most: int, noise: float, noise_of: Callable[[int], float]
+) -> int:
+    """How many coordinates to keep, from 1 to ``most``, where each of the ``values`` has a ``noise`` of this variance
+    in the quadratic's units, and will have ``noise_of(k)`` once k are left.
+
+    What goes costs what the quadratic says but for the noise in it (Mallows 1973), what stays costs its own noise: the
+    number with which both together are least.
+    """
+    whole = len(values) - free
+
+    def expected(each: Elimination) -> float:
+        kept = len(each.left) - free
+        return each.lost - (whole - kept) * noise + kept * noise_of(kept)
+
+    steps = [each for each in eliminations(values, hessian, free) if min(1, whole) <= len(each.left) - free <= most]
+    return len(min(steps, key=expected).left) - free

@@ -57,7 +57,7 @@ def relative_noise(budget: Budget, epsilon: float) -> float:
 def _pick_noise(problem: LinearProblem, budget: Budget, share: float) -> float:
     """The Gumbel scale of s picks on scores of clipped residuals, over the clip, columns in units."""
     rho = share * zcdp_rho(budget.epsilon, budget.delta)
-    release = GumbelSelection.for_rho(rho, picks=problem.sparsity)
+    release = GumbelSelection.for_rho(rho, picks=1 if problem.as_many_as_pay else problem.sparsity)
     return release.multiplier * gradient_sensitivity(1.0, problem.n, budget.adjacency)
 
 

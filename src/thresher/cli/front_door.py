@@ -47,5 +47,6 @@ def takes_fields(options: type, leave_out: Collection[str] = ()) -> Callable[[Co
 
 def _option(flag: str, of: Field[Any]) -> Parameter:
     kind = of.metadata.get("kind") or KINDS[str(of.type)]
-    described = Annotated[kind, typer.Option(help=of.metadata["help"])]  # type: ignore[valid-type]
+    option = typer.Option(help=of.metadata["help"], parser=of.metadata.get("parse"))
+    described = Annotated[kind, option]  # type: ignore[valid-type]
     return Parameter(flag, Parameter.KEYWORD_ONLY, default=of.default, annotation=described)

@@ -27,6 +27,9 @@ from thresher.vaults.vault import Vault
 
 __all__ = ["Design", "Finding", "Fit", "Keeper", "Outcome", "Planner", "Published", "completed"]
 
+KNOW_WHAT_PAYS = ("newton",)
+"""Algorithms that keep as many columns as pay for their noise."""
+
 Finding = Any
 """What an algorithm returns: a vector, ranges of columns, a module's weights. Who asked it knows which."""
 
@@ -60,6 +63,11 @@ class Design:
         plan = self.algorithm.plan(self.problem, self.budget)
         if plan.problem != self.problem or plan.budget != self.budget:
             raise ValueError(f"algorithm {plan.algorithm!r} planned for another problem or budget than it was given")
+        if getattr(self.problem, "as_many_as_pay", False) and plan.algorithm not in KNOW_WHAT_PAYS:
+            raise ValueError(
+                f"sparsity=None: {plan.algorithm!r} cannot tell how many features pay for their noise; give a number, "
+                f"such as sparsity=10, or take algorithm={KNOW_WHAT_PAYS[0]!r}, of a curator's models"
+            )
         return plan
 
 

@@ -64,6 +64,9 @@ def lazy_for_dask(method: Callable[[Model, Table], Predictions]) -> Callable[[Mo
     return answer
 
 
+MOST_THAT_PAY = 50
+"""Coefficients that a model has at most which may have as many as pay: more are hard to read."""
+
 KINDS: dict[str, type[LinearModel]] = {}
 """The front doors by name, wherever they are: models are read back from files by it."""
 
@@ -91,6 +94,7 @@ class LinearModel(TabularModel):
             n=n_samples,
             d=n_features,
             sparsity=self._sparsity(n_features),
+            as_many_as_pay=getattr(self, "sparsity", n_features) is None,  # dense models have none
             loss=self._loss_of(outputs),
             bounds=self._bounds(),
             intercept=self.fit_intercept,
@@ -99,6 +103,8 @@ class LinearModel(TabularModel):
         )
 
     def _sparsity(self, n_features: int) -> int:
+        if self.sparsity is None:
+            return min(MOST_THAT_PAY, n_features)
         if self.schema is not None:  # who declares a table need not count the columns that it becomes
             return min(self.sparsity, n_features)  # type: ignore[no-any-return]
         return self.sparsity  # type: ignore[no-any-return]

@@ -37,9 +37,14 @@ __all__ = ["AdjacencyName", "CentralOptions", "DenseOptions", "FitOptions", "Spa
 AdjacencyName = Literal["replace-one", "add-remove"]
 
 
+def number_or_auto(text: str) -> int | None:
+    """What the command line takes for a number, or for None."""
+    return None if text == "auto" else int(text)
+
+
 def _help(text: str, **other: object) -> dict[str, object]:
     """What the command line says of a field, which makes it an option there: its ``kind`` if that is another than the
-    field's type, its ``flag`` if it has another name."""
+    field's type, its ``flag`` if it has another name, what ``parse``s it if its kind does not tell."""
     return {"help": text, **other}
 
 
@@ -92,7 +97,13 @@ class ModelOptions(CentralOptions):
 class SparseOptions(ModelOptions):
     """Of a sparse model."""
 
-    sparsity: int = field(default=10, metadata=_help("How many features the model may use."))
+    sparsity: int | None = field(
+        default=10,
+        metadata=_help(
+            "How many features the model may use; auto: as many as pay for their noise, at most 50.",
+            parse=number_or_auto,
+        ),
+    )
     algorithm: SparseName | Algorithm = field(default="auto", kw_only=True)
 
 

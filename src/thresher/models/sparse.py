@@ -21,8 +21,9 @@ class SparseRegressor(SparseOptions, RegressorModel):
 
     Parameters
     ----------
-    sparsity : int
-        How many coefficients the model may have.
+    sparsity : int or None
+        How many coefficients the model may have. None: as many as pay for their noise, at most 50 (with "newton", which
+        "auto" then takes).
     epsilon : float
         The privacy budget of the fit; ``float("inf")`` switches privacy off.
     delta : float
@@ -97,8 +98,9 @@ class SparseClassifier(SparseOptions, ClassifierModel):
 
     Parameters
     ----------
-    sparsity : int
-        How many coefficients the model may have; with K > 2 classes, how many of each class on average.
+    sparsity : int or None
+        How many coefficients the model may have; with K > 2 classes, how many of each class on average. None: as many
+        as pay for their noise, at most 50 (with "newton", which "auto" then takes).
     epsilon : float
         The privacy budget of the fit; ``float("inf")`` switches privacy off.
     delta : float

@@ -251,7 +251,7 @@ def forecast(
     cases += [SimulatedCase(NOT_PRIVATE, n, math.inf) for n in dict.fromkeys(n for n, _ in shapes)]
     return Forecast(
         task="classification" if isinstance(estimator, SparseClassifier) else "regression",
-        d=n_features, sparsity=estimator.sparsity, signal=signal, draws=draws,
+        d=n_features, sparsity=simulation.law(cases[0]).problem.sparsity, signal=signal, draws=draws,
         predictions=predict_cases(simulation, cases),
     )  # fmt: skip
 
@@ -267,6 +267,8 @@ def prepare_simulation(
     """What is simulated, with algorithms by their names, and the yardstick among them."""
     if not isinstance(estimator, (SparseRegressor, SparseClassifier)):
         raise TypeError(f"estimator={estimator!r} must be a SparseRegressor or a SparseClassifier")
+    if estimator.sparsity is None:
+        raise ValueError("sparsity=None: predictions are for a number of true features; set_params(sparsity=10), say")
     model = clone(estimator)
     if isinstance(model, SparseClassifier) and design_of(model, n_samples, n_features).problem.outputs == 1:
         model.set_params(classes=[0, 1])

@@ -21,6 +21,8 @@ class LinearProblem(PublicFacts):
 
     sparsity: int = field(kw_only=True)
     loss: Loss = field(kw_only=True)
+    as_many_as_pay: bool = field(default=False, kw_only=True)
+    """Whether coefficients that do not pay for their noise go, so that there are fewer than ``sparsity``."""
     intercept: bool = True
     outputs: int = field(default=1, kw_only=True)
     """Linear predictors fitted side by side: 1, or one per class if there are more than two."""

@@ -163,8 +163,10 @@ def _complete_names(incomplete: str) -> list[str]:
 
 def _names(text: str | None, choice: Plan) -> list[str]:
     """The algorithms asked for, "auto" by what it chose."""
+    from thresher.vaults.problem import linear_problem
+
     if text is None:
-        return list(PRIVATE)
+        return [choice.algorithm] if linear_problem(choice).as_many_as_pay else list(PRIVATE)
     names = list(dict.fromkeys(choice.algorithm if name == "auto" else name for name in text.split(",")))
     for name in names:
         if name not in PRIVATE:
@@ -175,10 +177,13 @@ def _names(text: str | None, choice: Plan) -> list[str]:
 def _reason_not_to_simulate(choice: Plan, simulate: bool) -> str | None:
     """Why nothing is predicted, if nothing is."""
     from thresher.planning.simulate import LARGEST
+    from thresher.vaults.problem import linear_problem
 
-    problem = choice.problem
+    problem = linear_problem(choice)
     if not simulate:
         return "not simulated, as asked"
+    if problem.as_many_as_pay:
+        return "not simulated: predictions are for a number of true features; give --sparsity one"
     if problem.outputs > 1:
         return f"not simulated: predictions are made for numbers and for two classes, not for {problem.outputs}"
     if problem.n * problem.d > LARGEST:
