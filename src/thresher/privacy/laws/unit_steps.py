@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 from thresher.privacy.arrays import Floats
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
 
-__all__ = ["Steps", "binomial_steps"]
+__all__ = ["UnitSteps", "binomial_steps"]
 
 MOST = 1.25  # over the sd: a step of which more is needed is not hidden as by a Gaussian of nearly the same spread
 FINE = 8192  # blocks to a standard deviation
@@ -27,7 +27,7 @@ ROUND_OFF = 1 + 1e-9  # sums of fewer than a million positive terms, each within
 
 
 @dataclass(frozen=True)
-class Steps:
+class UnitSteps:
     """The most that a test of chance ``chances`` can gain by a step of one, at the ends of chords, for one law."""
 
     sd: float
@@ -58,7 +58,7 @@ class Steps:
 
 
 @lru_cache(maxsize=16)
-def binomial_steps(law: DitheredBinomial) -> Steps:
+def binomial_steps(law: DitheredBinomial) -> UnitSteps:
     """By blocks of outcomes to the right of the mean.
 
     In cell i, at j = 0 .. 2^dither - 1, with h the chances of heads and s = 2^dither: s^3 (P(k-1) - P(k)) is
@@ -89,4 +89,4 @@ def binomial_steps(law: DitheredBinomial) -> Steps:
     beyond = float(np.min(least[kept]))  # what all further differences add up to: chances fall to 0
     order = np.argsort(-ratio)
     masses, gains = (np.concatenate([[0.0], np.cumsum(each[order])]) for each in (mass, mass * ratio))
-    return Steps(law.sd, masses, beyond + gains)
+    return UnitSteps(law.sd, masses, beyond + gains)
