@@ -27,6 +27,7 @@ from thresher.algorithms.protocol import Algorithm, LocalAlgorithm
 from thresher.algorithms.pursuit import Pursuit
 from thresher.algorithms.rajkumar_agarwal import RajkumarAgarwal
 from thresher.algorithms.rrpsgd import RRPSGD
+from thresher.algorithms.screened_ight import ScreenedIGHT
 from thresher.algorithms.stochastic import Stochastic
 from thresher.algorithms.two_stage import TwoStage
 
@@ -61,6 +62,7 @@ __all__ = [
     "Peeling",
     "Pursuit",
     "RajkumarAgarwal",
+    "ScreenedIGHT",
     "TwoStage",
     "resolve",
     "resolve_dense",
@@ -73,6 +75,7 @@ REGISTRY: dict[str, Callable[[], Algorithm]] = {
         Newton,
         Pursuit,
         DPIGHT,
+        ScreenedIGHT,
         Peeling,
         OutputPerturbation,
         TwoStage,

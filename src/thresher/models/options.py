@@ -36,8 +36,8 @@ __all__ = ["AdjacencyName", "CentralOptions", "DenseName", "DenseOptions", "FitO
 
 AdjacencyName = Literal["replace-one", "add-remove"]
 SparseName = Literal[
-    "auto", "newton", "pursuit", "dp-ight", "peeling", "output-perturbation", "two-stage", "dpsl-kt", "frank-wolfe",
-    "noisy-frank-wolfe", "ight",
+    "auto", "newton", "pursuit", "dp-ight", "screened-ight", "peeling", "output-perturbation", "two-stage", "dpsl-kt",
+    "frank-wolfe", "noisy-frank-wolfe", "ight",
 ]  # fmt: skip
 DenseName = Literal[
     "auto", "newton", "dp-srm", "dp-lssgd", "dp-lsadam", "dp-sgd", "dp-adam", "dp-gd", "dp-agd", "rrpsgd",

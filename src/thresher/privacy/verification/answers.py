@@ -116,6 +116,13 @@ def _newton(settings: Settings, columns: int) -> list[Asked]:
     ]
 
 
+def _screened(settings: Settings, columns: int) -> list[Asked]:
+    """Without an intercept, or with one, which for classes starts at their shares."""
+    rounds: int = settings["rounds"]
+    asked = {"mean": 1, "near maximum": rounds + 1}
+    return [{**asked, "restricted gradient": count} for count in (rounds, 2 * rounds, 2 * rounds + 1)]
+
+
 def _two_stage(settings: Settings, columns: int) -> list[Asked]:
     return [{"votes" if settings["stage_one"] == "votes" else "selection": 1, "perturbed minimiser": 1}]
 
@@ -145,6 +152,7 @@ def _scaler(settings: Settings, columns: int) -> list[Asked]:
 
 RECIPES: Mapping[str, Callable[[Settings, int], list[Asked]]] = {
     "newton": _newton, "pursuit": _pursuit, "dp-ight": _rounds("gradient"), "ight": _rounds("gradient"),
+    "screened-ight": _screened,
     "peeling": _rounds("selection", "restricted gradient"), "two-stage": _two_stage, "dpsl-kt": _dpsl_kt,
     "output-perturbation": _once("minimiser"), "objective-perturbation": _once("perturbed minimiser"),
     "frank-wolfe": _rounds("vertex"), "noisy-frank-wolfe": _rounds("gradient"),
@@ -174,6 +182,7 @@ def problems_of_order(algorithm: str, settings: Settings, releases: Sequence[Rel
 IN_ORDER: Mapping[str, str] = {
     "pursuit": "(restricted gradient;|quantile;)?"
     "(quantile;(selection;)?(moments;)?(quantile;gram;)?quantile;restricted gradient;)+",
+    "screened-ight": "(restricted gradient;)?mean;near maximum;(near maximum;(restricted gradient;){1,2})+",
     "peeling": "(selection;restricted gradient;)+",
     "two-stage": "(selection;|votes;)perturbed minimiser;",
     "dpsl-kt": "selection;labels;",
