@@ -116,6 +116,16 @@ def _newton(settings: Settings, columns: int) -> list[Asked]:
     ]
 
 
+def _peeling(settings: Settings, columns: int) -> list[Asked]:
+    rounds: int = settings["rounds"]
+    asked = {"selection": rounds, "restricted gradient": rounds}
+    if settings["loop"] == "paper":
+        return [asked]
+    searched = {**asked, "near maximum": rounds, "step length": rounds + 1}
+    ends = {"quantile": 1, "near maximum": rounds + 1, "restricted gradient": rounds + 1}  # of an intercept of numbers
+    return [searched, {**searched, **ends}]
+
+
 def _screened(settings: Settings, columns: int) -> list[Asked]:
     """Without an intercept, or with one, which for classes starts at their shares."""
     rounds: int = settings["rounds"]
@@ -153,7 +163,7 @@ def _scaler(settings: Settings, columns: int) -> list[Asked]:
 RECIPES: Mapping[str, Callable[[Settings, int], list[Asked]]] = {
     "newton": _newton, "pursuit": _pursuit, "dp-ight": _rounds("gradient"), "ight": _rounds("gradient"),
     "screened-ight": _screened,
-    "peeling": _rounds("selection", "restricted gradient"), "two-stage": _two_stage, "dpsl-kt": _dpsl_kt,
+    "peeling": _peeling, "two-stage": _two_stage, "dpsl-kt": _dpsl_kt,
     "output-perturbation": _once("minimiser"), "objective-perturbation": _once("perturbed minimiser"),
     "frank-wolfe": _rounds("vertex"), "noisy-frank-wolfe": _rounds("gradient"),
     "dp-gd": _batches, "dp-sgd": _batches, "dp-adam": _batches, "dp-lssgd": _batches, "dp-lsadam": _batches,
@@ -183,7 +193,9 @@ IN_ORDER: Mapping[str, str] = {
     "pursuit": "(restricted gradient;|quantile;)?"
     "(quantile;(selection;)?(moments;)?(quantile;gram;)?quantile;restricted gradient;)+",
     "screened-ight": "(restricted gradient;)?mean;near maximum;(near maximum;(restricted gradient;){1,2})+",
-    "peeling": "(selection;restricted gradient;)+",
+    "peeling": "(selection;restricted gradient;)+"
+    "|(quantile;)?(near maximum;selection;restricted gradient;step length;)+step length;"
+    "(near maximum;restricted gradient;)?",
     "two-stage": "(selection;|votes;)perturbed minimiser;",
     "dpsl-kt": "selection;labels;",
     "private-scaler": "(quantile;)+",
