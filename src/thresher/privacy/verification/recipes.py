@@ -87,6 +87,23 @@ def _newton(settings: Settings, columns: int) -> list[Asked]:
     ]
 
 
+def _peeling(settings: Settings, columns: int) -> list[Asked]:
+    rounds: int = settings["rounds"]
+    asked = {"selection": rounds, "restricted gradient": rounds}
+    if settings["loop"] == "paper":
+        return [asked]
+    searched = {**asked, "near maximum": rounds, "step length": rounds + 1}
+    ends = {"quantile": 1, "near maximum": rounds + 1, "restricted gradient": rounds + 1}  # of an intercept of numbers
+    return [searched, {**searched, **ends}]
+
+
+def _screened(settings: Settings, columns: int) -> list[Asked]:
+    """Without an intercept, or with one, which for classes starts at their shares."""
+    rounds: int = settings["rounds"]
+    asked = {"mean": 1, "near maximum": rounds + 1}
+    return [{**asked, "restricted gradient": count} for count in (rounds, 2 * rounds, 2 * rounds + 1)]
+
+
 def _two_stage(settings: Settings, columns: int) -> list[Asked]:
     return [{"votes" if settings["stage_one"] == "votes" else "selection": 1, "perturbed minimiser": 1}]
 
@@ -116,7 +133,7 @@ def _scaler(settings: Settings, columns: int) -> list[Asked]:
 
 RECIPES: Mapping[str, Callable[[Settings, int], list[Asked]]] = {
     "newton": _newton, "pursuit": _pursuit, "dp-ight": _rounds("gradient"), "ight": _rounds("gradient"),
-    "peeling": _rounds("selection", "restricted gradient"), "two-stage": _two_stage, "dpsl-kt": _dpsl_kt,
+    "screened-ight": _screened, "peeling": _peeling, "two-stage": _two_stage, "dpsl-kt": _dpsl_kt,
     "output-perturbation": _once("minimiser"), "objective-perturbation": _once("perturbed minimiser"),
     "frank-wolfe": _rounds("vertex"), "noisy-frank-wolfe": _rounds("gradient"),
     "dp-gd": _batches, "dp-sgd": _batches, "dp-adam": _batches, "dp-lssgd": _batches, "dp-lsadam": _batches,
@@ -141,11 +158,23 @@ def problems_of_order(algorithm: str, settings: Settings, releases: Sequence[Rel
     parts = [order[at : at + len(order) // repeats] for at in range(0, len(order), len(order) // repeats)]
     names = [release.question.name for release in dict.fromkeys(releases)]
     asked = [(names[at], at) for at in parts[0]]
-    in_turn = sorted(asked) == sorted(asked, key=lambda each: each[0])  # what asks the same is used as it is listed
+    by_question = [[at for name, at in asked if name == question] for question in dict.fromkeys(names)]
+    in_turn = all(_as_listed(used, algorithm in TAKE_TURNS) for used in by_question)
     pattern = re.fullmatch(IN_ORDER[algorithm], "".join(f"{name};" for name, _ in asked))
     if in_turn and pattern and all(part == parts[0] for part in parts):
         return []
     return [f"{algorithm} does not ask in the order that the settings tell of"]
+
+
+def _as_listed(used: Sequence[int], two_take_turns: bool) -> bool:
+    """Whether releases of one question, by their places, are used one after the other; or the last two in every round,
+    after what begins."""
+    first, rounds = len(used) % 2, len(used) // 2
+    turns = two_take_turns and list(used[first:]) == list(used[-2:]) * rounds
+    return list(used) == sorted(used) or (turns and list(used[: first + 2]) == sorted(used[: first + 2]))
+
+
+TAKE_TURNS = {"screened-ight"}  # each round asks for the gradient of the columns, and for that of the constant
 
 
 IN_ORDER: Mapping[str, str] = {
@@ -153,7 +182,10 @@ IN_ORDER: Mapping[str, str] = {
     "(near maximum;gram;(near maximum;restricted gradient;)+)+(gram;)?((near maximum;)?restricted gradient;)?",
     "pursuit": "(restricted gradient;|quantile;)?"
     "(quantile;(selection;)?(moments;)?(quantile;gram;)?quantile;restricted gradient;)+",
-    "peeling": "(selection;restricted gradient;)+",
+    "screened-ight": "(restricted gradient;)?mean;near maximum;(near maximum;(restricted gradient;){1,2})+",
+    "peeling": "(selection;restricted gradient;)+"
+    "|(quantile;)?(near maximum;selection;restricted gradient;step length;)+step length;"
+    "(near maximum;restricted gradient;)?",
     "two-stage": "(selection;|votes;)perturbed minimiser;",
     "dpsl-kt": "selection;labels;",
     "private-scaler": "quantile;quantile;(quantile;)?",
