@@ -32,7 +32,7 @@ __all__ = ["Newton", "fits_at_once"]
 
 MEAT = 0.04  # of the budget: the second moments of gradients, which standard errors need, where there are any
 START_ERROR, START = 30.0, (0.02, 0.2)  # shares of classes may be off by so many rows in n sqrt(2 rho); the least and
-# largest part of the budget for them; the least for a median
+# largest part of the budget for them, and for a median
 FINISH = 0.03  # of the budget, for its correction at the end
 CLIP_ERROR, CLIP = 50.0, (0.003, 0.03)  # a clip may be off by so many rows in a budget's n sqrt(2 rho); its least and
 # largest part of the budget
@@ -43,7 +43,8 @@ STEPS, STEPS_OF_CLASSES, REFINEMENTS, GROWTH = 4, 2, 2, 1.15  # each step has so
 SCREENED = 1.5  # times as many columns as the model may have are looked at where there are too many for a Gram matrix
 MOST_COLUMNS, EASY, CHEAP = 300, 150, (0.2, 0.03)  # parts of n sqrt(2 rho): so many columns are affordable up to EASY,
 # and beyond
-WEAK = 150.0  # below, n sqrt(2 rho) buys one stage only, and no eigenvalue below the noise's is believed
+WEAK = 150.0  # below, n sqrt(2 rho) buys one stage only and no correction of the intercept, no eigenvalue below the
+# noise's is believed, and every step starts from a shrunk model
 FLOOR, FLOOR_OF_CLASSES = 0.1, 0.5  # parts of the noise's eigenvalues that none is believed below otherwise
 SOUGHT = 10  # columns that are looked for where as many are kept as pay
 INWARD = 1 - 1e-12  # shares that add up to the whole must not exceed it by round-off
@@ -110,7 +111,8 @@ class Newton:
         settings = {
             "stages": [list(stage) for stage in stages],
             "why_no_intervals": _untold(problem, rho, stages),
-            "floor": 1.0 if strength_of(problem, rho) < WEAK else floor,
+            "weak": is_weak(problem, rho),
+            "floor": 1.0 if is_weak(problem, rho) else floor,
             "clip": "private near maxima",
             "order": order,
         }
@@ -138,6 +140,11 @@ def strength_of(problem: LinearProblem, rho: float) -> float:
     return problem.n * math.sqrt(2 * rho)
 
 
+def is_weak(problem: LinearProblem, rho: float) -> bool:
+    """Whether noise is so large that an answer about the intercept alone would make it worse."""
+    return strength_of(problem, rho) < WEAK
+
+
 def fits_at_once(problem: LinearProblem, budget: Budget) -> bool:
     """Whether a Gram matrix of all columns is worth its noise, by public numbers alone."""
     strength = strength_of(problem, zcdp_rho(budget.epsilon, budget.delta))
@@ -158,7 +165,7 @@ def stages_of(problem: LinearProblem, rho: float) -> list[Stage]:
     picks = 0 if at_once else min(math.ceil(SCREENED * sought(problem)), d)
     steps = STEPS_OF_CLASSES if problem.loss.classifies else STEPS
     is_pruned, s = (picks or d) > s or problem.as_many_as_pay, min(s, picks or d)
-    if not is_pruned or strength < WEAK or problem.outputs > 1:
+    if not is_pruned or is_weak(problem, rho) or problem.outputs > 1:
         return [Stage(picks, steps + REFINEMENTS, s)]
     return [Stage(picks, steps, s), Stage(0, REFINEMENTS, s)]
 
@@ -176,10 +183,11 @@ def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Itera
     near = GumbelNearMaximum.for_rho(clip)
     first, told = stages[0], _untold(problem, rho, stages) is None
     clips = len(stages) + sum(stage.steps for stage in stages)
-    clips += (first.picks > 0) + intercept + (intercept and not classes)
-    start = part_of(rho, START_ERROR / strength_of(problem, rho) if classes else 0.0, START)
+    finish = intercept and not is_weak(problem, rho)
+    clips += (first.picks > 0) + intercept + (finish and not classes)
+    start = part_of(rho, START_ERROR / strength_of(problem, rho), START)
     meat = MEAT * rho if told else 0.0
-    left = rho if math.isinf(rho) else (rho - clips * clip - intercept * (start + FINISH * rho) - meat) * INWARD
+    left = rho if math.isinf(rho) else (rho - clips * clip - intercept * start - finish * FINISH * rho - meat) * INWARD
     if intercept:
         yield (GaussianRestrictedGradient if classes else GumbelQuantile).for_rho(start)
     for stage, part in zip(stages, [1.0] if len(stages) == 1 else [1 - REFINED, REFINED], strict=True):
@@ -199,7 +207,7 @@ def _questions(problem: LinearProblem, rho: float, stages: list[Stage]) -> Itera
             yield GaussianRestrictedGradient.for_rho((1 - gram - mean) * (1 - picks) * part * float(share) * left)
     if told:
         yield GaussianGram.for_rho(MEAT * rho)
-    if intercept:
+    if finish:
         if not classes:
             yield near
         yield GaussianRestrictedGradient.for_rho(FINISH * rho)

@@ -48,7 +48,8 @@ class Step(NamedTuple):
     move: Floats
     weight: float
     root: Floats
-    """Of the inverse Hessian: the noise is white in these coordinates."""
+    """The noise is this times white noise; of the last step, the same times its transpose is the inverse Hessian, if no
+    secant has corrected that since."""
     curvature: float
     """The Hessian without its ridge is the Gram matrix times this."""
 
@@ -83,6 +84,8 @@ class Answers(NamedTuple):
     steps: Sequence[Step]
     known: Sequence[Step]
     """Those whose mean is the end."""
+    hessian: Floats
+    """By which the steps were made."""
     matrix: Floats
     """The Gram matrix, its eigenvalues raised."""
     blur: float
@@ -109,8 +112,8 @@ class Errors:
         self.shrunk, self.end = shrunk, shrunk / max(answers.scale, 1e-12)
         self.end[: self.free] = shrunk[: self.free]
         last = self.known[-1]
-        self.inverse = last.root @ last.root
-        self.hessian = np.linalg.inv(self.inverse)
+        self.hessian = answers.hessian
+        self.inverse = np.linalg.inv(self.hessian)
         self.gram, self.blur = last.curvature * answers.matrix, last.curvature * answers.blur
         # how far the points that were stepped from are from the end: a step leaves a part of that
         self.moves = sum((w * step.values[:, 0] for w, step in zip(self.shares, self.known, strict=True)), -self.end)
@@ -157,7 +160,7 @@ class Errors:
         """
         root, a, d = self.known[-1].root, self.answers, self.problem.d
         own = np.diag(self.inverse)
-        found = np.diag(root @ a.meat @ root) + a.meat_noise * own / 2
+        found: Floats = np.diag(root @ a.meat @ root.T) + a.meat_noise * np.square(root).sum(axis=1) / 2
         least = SURELY * self._spread**2 * self.problem.n * own
         if self.problem.loss.classifies:  # labels that follow the model give the Hessian itself
             least = np.maximum(least, own)

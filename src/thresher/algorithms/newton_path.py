@@ -12,6 +12,7 @@ from thresher.algorithms.defaults import largest_residual
 from thresher.algorithms.gaussian_margins import centre_of, mean_curvature
 from thresher.algorithms.newton_errors import METHOD, STILL_MOVING, Answers, Errors, Pruning, Step
 from thresher.algorithms.quadratic import NoisyGram, as_many_as_pay, eliminate, inverse_root, ridge_for
+from thresher.algorithms.secants import Asked, with_secants
 from thresher.algorithms.uncertainty import Uncertainty
 from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.conversions import zcdp_rho
@@ -30,7 +31,7 @@ from thresher.vaults import CentralVault
 __all__ = ["NewtonPath"]
 
 FINER, LEVELS = 1.25, (12, 42)  # ratio of neighbouring levels of a clip, and how many: up to four orders of magnitude
-MEDIANS = np.linspace(-1, 1, 257)  # of targets, in units of their radius
+MEDIANS, FEW_MEDIANS = 257, 33  # levels for the median of the targets; with few rows the noise tells no more apart
 PRICE = 1.0  # of a level, in noise scales: how far above the tail the noise may throw a clip
 ALLOWED = 4.0  # times the noise of a sum, in rows: clipping so many rows does as much harm as the noise
 ALLOWED_NORMS, ALLOWED_MEANS = 0.05, 0.1  # of the rows
@@ -38,6 +39,9 @@ NOISE, NOISE_OF_CLASSES = 0.2, 0.03  # variance that the noise of a step may add
 BENT = 0.06  # of the square of an error is left by a step of classes
 LARGEST_MOVE = 1.0  # in log-odds
 HIGHEST = 1.5  # a typical row's gradient norm with the largest residual, times this, is the highest level
+MOST_CUT_OFF = (
+    0.25  # of the rarer class, by a clip: with more, gradients differ by their clips and not by the curvature
+)
 LEAST_SHARE = 0.1  # what corrects the share of a class leaves at least this part of it
 LEAST_SCALE = 0.05  # a classifier shrinks no further: the order of its predictions is worth having
 
@@ -56,15 +60,23 @@ class NewtonPath:
         )  # fmt: skip
         self._left = {kind: deque(each for each in vault.plan.releases if isinstance(each, kind)) for kind in kinds}
         (self.near,) = (each for each in vault.plan.releases if isinstance(each, GumbelNearMaximum))
+        self.weak: bool = vault.plan.settings["weak"]
         self.largest = largest_residual(self.problem)
         self.support: Indices = np.arange(self.problem.d, self.problem.d + self.free)
         """Columns of the problem: that of the intercept first, if there is one."""
         self.values: Floats = np.zeros((self.free, self.outputs))
         """Coefficients of 1 and of the centred columns, in units of their bounds; a column for each output."""
+        self.begun = self.values
+        """Where the intercept started."""
         self.means: Floats = np.zeros(0)
         self.shares: Floats = np.full(self.outputs, 1 / max(self.outputs, 2))
         self.gram = NoisyGram()
+        self.asked: list[Asked] = []
+        """Gradients of this stage."""
+        self.bends = False
+        """Whether they are taken to tell how the loss bends."""
         self.steps: list[Step] = []
+        """What they say by all that is known now."""
         self.held = False
         """Whether a move of this stage was more than is believable, and made shorter."""
         self.known: list[Step] = []
@@ -79,14 +91,17 @@ class NewtonPath:
         if not self.free:
             return
         if not self.classes:
-            levels, release = self.problem.target_radius * MEDIANS, self._next(GumbelQuantile)
+            release = self._next(GumbelQuantile)
+            levels = self.problem.target_radius * np.linspace(-1, 1, FEW_MEDIANS if self.weak else MEDIANS)
             self.values[0] = self.vault.quantile("targets", 0.5, levels, self.theta, release)
+            self.begun = self.values.copy()
             return
         # at the origin a residual is 1/2 - y, or for several classes at most 1 long
         found = self.shares - self._mean_residuals(INTERCEPT_ENTRY / (2 if self.outputs == 1 else 1))
         least = min(2 * self._noise / INTERCEPT_ENTRY, 0.5 / max(self.outputs, 2))
         self.shares = np.clip(found, least, 1 - least)
         self.values[0] = self._log_odds(self.shares)
+        self.begun = self.values.copy()
 
     def choose(self, picks: int) -> None:
         """Columns that go along most with what is not explained yet; without ``picks`` all of them, once."""
@@ -117,24 +132,39 @@ class NewtonPath:
         gram[constant, constant] = self.vault.gram(self.support, self._next(GaussianGram), clip, basis)
         self.gram.add(gram, self._noise)
         self.matrix, self.least = self.gram.raised(self.vault.plan.settings["floor"])
-        self.steps, self.held = [], False
+        self.asked, self.held = [], False
 
     def step(self) -> None:
-        """From the mean of the points and gradients of this stage that count."""
+        """From the mean of where the gradients of this stage point that count."""
+        if self.weak:
+            self.shrink()
         release, curvatures = self._next(GaussianRestrictedGradient), self._curvatures()
+        allowed = ALLOWED * math.sqrt(2 * len(self.support)) * release.multiplier
+        self.bends = self._shows_curvature(allowed)
         curvature = float(curvatures.mean())
-        self.hessian = self._with_ridge(curvature, release)
+        self.hessian = self._bent(self._with_ridge(curvature, release))
         root = inverse_root(self.hessian)
         basis = self._basis() @ root
         degrees = curvature * float(np.trace(root @ self.matrix @ root))
         highest = HIGHEST * self.largest * math.sqrt((degrees + 1) / curvature)
-        allowed = ALLOWED * math.sqrt(2 * len(root)) * release.multiplier
         clip = self._near_maximum("gradient norms", highest, allowed, self.support, basis)
         gradient = self.vault.restricted_gradient(self.theta, self.support, release, clip, basis)
         gradient = gradient.reshape(len(root), self.outputs)
         if self.outputs > 1:  # exact ones add up to 0 over the classes, noise does not
             gradient = gradient - gradient.mean(axis=1, keepdims=True)
-        self.steps.append(Step(self.values, -root @ gradient * (curvature / curvatures), self._weight, root, curvature))
+        self.asked.append(Asked(self.values, np.linalg.solve(root, gradient), root, self._weight))
+        self.hessian = self._bent(self.hessian)
+        inverse, stretched = np.linalg.inv(self.hessian), curvature / curvatures
+        self.steps = [
+            Step(
+                each.point,
+                -inverse @ each.gradient * stretched,
+                each.weight,
+                np.linalg.solve(each.root, inverse).T,
+                curvature,
+            )
+            for each in self.asked
+        ]
         self.clip = clip
         self.known = self._known()
         total = math.fsum(step.weight for step in self.known)
@@ -160,12 +190,14 @@ class NewtonPath:
         """The intercept, so that predictions are right on the average."""
         if not self.free:
             return
+        if self.classes and self.outputs == 1:
+            self.values[0] = centre_of(float(self.shares[0]), float(self._variances()[0]))
+        if self.weak:
+            return
         if not self.classes:
             allowed = ALLOWED * math.sqrt(2) * self._left[GaussianRestrictedGradient][0].multiplier
             self.values[0] -= self._lasting(self._mean_residuals(self._clip_of_residuals(allowed) * INTERCEPT_ENTRY))
             return
-        if self.outputs == 1:
-            self.values[0] = centre_of(float(self.shares[0]), float(self._variances()[0]))
         least = LEAST_SHARE * np.minimum(self.shares, 1 - self.shares)
         found = self._lasting(self._mean_residuals(INTERCEPT_ENTRY))
         predicted = np.clip(self.shares + found, least, 1 - least)
@@ -214,26 +246,36 @@ class NewtonPath:
         return as_many_as_pay(values, self.hessian, self.free, most, noise, noise_of)
 
     def shrink(self) -> None:
-        """By what the noise alone would explain (James and Stein 1961): a model of noise is worse than none."""
-        rest = self.values[self.free :]
+        """By what the noise alone would explain (James and Stein 1961): a model of noise is worse than none.
+
+        Of few rows, the intercept's way from where it started, too.
+        """
+        if not self.known:
+            return
+        rest, variance = self.values[self.free :], 1 / math.fsum(step.weight for step in self.known)
         energy = np.einsum("ik,ij,jk->k", rest, self.hessian[self.free :, self.free :], rest)
-        noise = np.count_nonzero(rest, axis=0) / math.fsum(step.weight for step in self.known)
-        scale = np.maximum(1 - noise / np.maximum(energy, 1e-300), LEAST_SCALE if self.classes else 0.0)
-        self.values[self.free :] *= scale
+        least = LEAST_SCALE if self.classes else 0.0
+        scale = np.maximum(_signal(energy, np.count_nonzero(rest, axis=0) * variance), least)
         self.scale = float(scale[0])
+        constant = self.values[: self.free]
+        if self.weak and self.free:
+            moved = constant - self.begun
+            noise = max(self.outputs - 1, 1) * variance * float(np.linalg.inv(self.hessian)[0, 0])
+            constant = self.begun + _signal(np.sum(np.square(moved)), noise) * moved
+        self.values = np.vstack([constant, scale * rest])
 
     def told(self) -> dict[str, object]:
         """Standard errors for who fits, or why there are none; the second moments of gradients are asked for them."""
         why = self.vault.plan.settings["why_no_intervals"]
         if why is None:
-            basis, release = self._basis() @ self.steps[-1].root, self._next(GaussianGram)
+            basis, release = self._basis() @ self.asked[-1].root, self._next(GaussianGram)
             meat = self.vault.gram(self.support, release, self.clip, basis, self.theta)
             rarer = float(np.minimum(self.shares, 1 - self.shares)[0]) if self.classes else None
             budget = self.vault.plan.budget
             strength = self.problem.n * math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta))
             answers = Answers(
-                self.problem, self.steps, self.known, self.matrix, self.gram.noise, meat, self._noise, self.scale,
-                rarer, strength, self.pruning,
+                self.problem, self.steps, self.known, self.hessian, self.matrix, self.gram.noise, meat, self._noise,
+                self.scale, rarer, strength, self.pruning,
             )  # fmt: skip
             errors = Errors(answers, self.values[:, 0])
             why = STILL_MOVING if self.held else errors.objection
@@ -282,6 +324,14 @@ class NewtonPath:
         most = max(2.0, math.sqrt(part / 4) / noise) if noise > 0 else math.inf
         return ridge_for(curvature * self.matrix, self.free, curvature * self.least, most)
 
+    def _shows_curvature(self, cut_off: float) -> bool:
+        """Whether gradients differ by how the loss bends, which that of numbers does not; classes share one Hessian."""
+        rarer = float(np.minimum(self.shares, 1 - self.shares).min())
+        return self.classes and self.outputs == 1 and cut_off < MOST_CUT_OFF * rarer * self.problem.n
+
+    def _bent(self, hessian: Floats) -> Floats:
+        return with_secants(hessian, self.asked) if self.bends else hessian
+
     def _held_back(self, move: Floats) -> Floats:
         """A move that changes margins by no more than is believable."""
         size = math.sqrt(float(np.max(np.einsum("ik,ij,jk->k", move, self.matrix, move))))
@@ -313,7 +363,7 @@ class NewtonPath:
     def _lasting(self, found: Floats) -> Floats:
         """What stands out of the noise of the last answer about the intercept's column."""
         noise = (self._noise / INTERCEPT_ENTRY) ** 2
-        return found * np.maximum(1 - noise / np.maximum(np.square(found), 1e-300), 0.0)
+        return found * _signal(np.square(found), noise)
 
     def _clip_of_residuals(self, allowed: float) -> float:
         return self._near_maximum("residuals", self.largest, allowed)
@@ -339,3 +389,8 @@ class NewtonPath:
     @property
     def _weight(self) -> float:
         return 1 / max(self._noise, 1e-150) ** 2
+
+
+def _signal(energy: Floats, noise: Floats | float) -> Floats:
+    """The part of an energy that noise does not explain."""
+    return np.maximum(1 - noise / np.maximum(energy, 1e-300), 0.0)
