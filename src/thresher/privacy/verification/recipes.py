@@ -72,8 +72,9 @@ def _pursuit(settings: Settings, columns: int) -> list[Asked]:
 
 
 def _newton(settings: Settings, columns: int) -> list[Asked]:
-    """Without an intercept, or with one, which starts at a median or at the shares of the classes."""
-    stages = settings["stages"]
+    """Without an intercept, or with one, which starts at a median or at the shares of the classes, and is corrected at
+    the end unless rows are few."""
+    stages, end = settings["stages"], int(not settings["weak"])
     picked, steps = sum(picks > 0 for picks, *_ in stages), sum(steps for _, steps, _ in stages)
     means = picked if stages[0][0] else 1
     asked = {"gram": len(stages), "restricted gradient": steps, "near maximum": len(stages) + picked + steps}
@@ -82,8 +83,8 @@ def _newton(settings: Settings, columns: int) -> list[Asked]:
     centred = {**asked, "mean": means, "near maximum": asked["near maximum"] + means}
     return [
         asked,
-        {**centred, "quantile": 1, "near maximum": centred["near maximum"] + 1, "restricted gradient": steps + 1},
-        {**centred, "restricted gradient": steps + 2},
+        {**centred, "quantile": 1, "near maximum": centred["near maximum"] + end, "restricted gradient": steps + end},
+        {**centred, "restricted gradient": steps + 1 + end},
     ]
 
 
