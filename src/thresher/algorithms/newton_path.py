@@ -39,9 +39,7 @@ NOISE, NOISE_OF_CLASSES = 0.2, 0.03  # variance that the noise of a step may add
 BENT = 0.06  # of the square of an error is left by a step of classes
 LARGEST_MOVE = 1.0  # in log-odds
 HIGHEST = 1.5  # a typical row's gradient norm with the largest residual, times this, is the highest level
-MOST_CUT_OFF = (
-    0.25  # of the rarer class, by a clip: with more, gradients differ by their clips and not by the curvature
-)
+MOST_CUT_OFF = 0.15  # of the rarer class, by a clip: with more, gradients differ by their clips, not by the curvature
 LEAST_SHARE = 0.1  # what corrects the share of a class leaves at least this part of it
 LEAST_SCALE = 0.05  # a classifier shrinks no further: the order of its predictions is worth having
 
