@@ -112,6 +112,8 @@ FITS = {
     "dp-ight, add-remove, counted": lambda: numbers("dp-ight", adjacency="add-remove"),
     "dp-ight of three classes": lambda: classes("dp-ight", kind="three classes"),
     "dp-ight, printed": lambda: numbers(DPIGHT(calibration="printed", iterations=5)),
+    "screened-ight": lambda: numbers("screened-ight"),
+    "screened-ight of three classes": lambda: classes("screened-ight", kind="three classes"),
     "peeling": lambda: numbers("peeling"),
     "peeling of three classes": lambda: classes("peeling", kind="three classes"),
     "two-stage": lambda: numbers("two-stage"),

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from thresher.algorithms.defaults import gradient_clip
-from thresher.algorithms.lazy_descent import NOISE_MARGIN, _Walk, descend_lazily
+from thresher.algorithms.lazy_descent import NOISE_MARGIN, Walk, descend_lazily
 from thresher.algorithms.projections import noise_floor
 from thresher.privacy.bounds import Bounds
 from thresher.vaults.losses import loss_named
@@ -33,7 +33,7 @@ def lazily(gradient, facts, rounds, sd):
 
 
 def walk_of(facts, rounds, sd):
-    return _Walk(facts, rounds, gradient_clip(facts), sd)
+    return Walk(facts, rounds, gradient_clip(facts), sd)
 
 
 def quadratic(d, curvature):
@@ -141,7 +141,9 @@ def test_an_overshot_move_is_cut_back_to_the_minimum_along_it():
     walk.step(curvature * (walk.model - 1))
     np.testing.assert_allclose(walk.model, 1.0, rtol=1e-6)
     assert walk.steps[0] == pytest.approx(before / 3, rel=1e-6)
-    assert walk.spread == pytest.approx(2 * (before / 3) ** 2, rel=1e-6)  # the part that was kept, and the new step
+    assert walk.variance == pytest.approx(
+        2 * (before * sd / 3) ** 2, rel=1e-6
+    )  # the part that was kept, and the new step
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # type checkers and editors read this; FILES says the same to
     from thresher.algorithms.rajkumar_agarwal import RajkumarAgarwal
     from thresher.algorithms.registry import DENSE, LOCAL, REGISTRY, resolve, resolve_dense, resolve_local
     from thresher.algorithms.rrpsgd import RRPSGD
+    from thresher.algorithms.screened_ight import ScreenedIGHT
     from thresher.algorithms.two_stage import TwoStage
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "Peeling",
     "Pursuit",
     "RajkumarAgarwal",
+    "ScreenedIGHT",
     "TwoStage",
     "resolve",
     "resolve_dense",
@@ -71,8 +73,8 @@ __all__ = [
 ]
 
 SparseName = Literal[
-    "auto", "newton", "pursuit", "dp-ight", "peeling", "output-perturbation", "two-stage", "dpsl-kt", "frank-wolfe",
-    "noisy-frank-wolfe", "ight",
+    "auto", "newton", "pursuit", "dp-ight", "screened-ight", "peeling", "output-perturbation", "two-stage", "dpsl-kt",
+    "frank-wolfe", "noisy-frank-wolfe", "ight",
 ]  # fmt: skip
 """The algorithms for sparse models."""
 
@@ -106,6 +108,7 @@ FILES = {
     "pursuit": ("Pursuit",),
     "rajkumar_agarwal": ("RajkumarAgarwal",),
     "rrpsgd": ("RRPSGD",),
+    "screened_ight": ("ScreenedIGHT",),
     "two_stage": ("TwoStage",),
 }
 """The algorithms by the file that defines them."""

@@ -13,6 +13,7 @@ from thresher.algorithms.dp_ight import DPIGHT
 from thresher.algorithms.dp_srm import DPSRM
 from thresher.algorithms.newton import Newton, fits_at_once
 from thresher.algorithms.pursuit import Pursuit, has_standard_errors
+from thresher.algorithms.screened_ight import ScreenedIGHT
 from thresher.privacy.budget import Budget
 from thresher.privacy.plan import Plan
 from thresher.vaults import CentralVault
@@ -30,9 +31,9 @@ class Auto:
     Newton's method, where the noise of a Gram matrix of all columns is affordable: it knows how columns vary together,
     and clips hardly any row. Else, to choose s features, pursuit pays for s picks, each as sensitive as the largest
     entry K of a row: noise of order K sqrt(s). DP-IGHT pays for whole gradients, as sensitive as the l2 norm of a row.
-    Rows bounded in every entry are far longer than K sqrt(s); rows bounded in l2 norm only (text) are not. Up to twice
-    the noise pursuit still wins, since it measures the curvature of what it picks. Classes beyond two share DP-IGHT's
-    gradient.
+    Rows bounded in every entry are far longer than K sqrt(s); rows bounded in l2 norm only (text) are not: there
+    screened-ight finds the columns that rows use. Up to twice the noise pursuit still wins, since it measures the
+    curvature of what it picks. Classes beyond two share one gradient.
     """
 
     name: ClassVar[str] = "auto"
@@ -62,23 +63,24 @@ class DenseAuto:
         return choose_dense(vault.problem, vault.plan.budget)[0].run(vault)
 
 
-def choose(problem: LinearProblem, budget: Budget) -> tuple[Newton | Pursuit | DPIGHT, str]:
+def choose(problem: LinearProblem, budget: Budget) -> tuple[Newton | Pursuit | DPIGHT | ScreenedIGHT, str]:
     """The algorithm for a problem, and the reason in words."""
     known = has_standard_errors(problem) or problem.outputs > 1
     if known and fits_at_once(problem, budget):
         return Newton(), f"auto chose newton: with n={problem.n} a Gram matrix of {problem.d} columns is affordable"
     if known and problem.as_many_as_pay:
         return Newton(), "auto chose newton: it alone tells how many columns pay for their noise"
-    if problem.outputs > 1:
-        return DPIGHT(), f"auto chose dp-ight: one gradient serves all {problem.outputs} classes"
     if not known:
         return DPIGHT(), f"auto chose dp-ight: pursuit has no formulas for the loss {problem.loss.name!r}"
     picks = problem.bounds.largest_entry(problem.d) * math.sqrt(problem.sparsity)
     row = problem.bounds.row_norm(problem.d)
     noise = f"noise of order {picks:.3g} (largest entry times sqrt(sparsity)) against {row:.3g} (norm of a row)"
-    if picks < AHEAD * row:
-        return Pursuit(), f"auto chose pursuit: {noise} for dp-ight"
-    return DPIGHT(), f"auto chose dp-ight: pursuit has {noise} for dp-ight"
+    shared = f"; one gradient serves all {problem.outputs} classes" if problem.outputs > 1 else ""
+    if picks >= AHEAD * row:
+        return ScreenedIGHT(), f"auto chose screened-ight: pursuit has {noise}{shared}"
+    if problem.outputs > 1:
+        return DPIGHT(), f"auto chose dp-ight: one gradient serves all {problem.outputs} classes"
+    return Pursuit(), f"auto chose pursuit: {noise} for whole gradients"
 
 
 def choose_dense(problem: LinearProblem, budget: Budget) -> tuple[Newton | DPSRM, str]:

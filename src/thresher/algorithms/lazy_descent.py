@@ -15,7 +15,7 @@ from thresher.algorithms.projections import hard_threshold, noise_floor, project
 from thresher.privacy.arrays import Floats
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["descend_lazily"]
+__all__ = ["Walk", "descend_lazily"]
 
 
 OVERSHOT, TOO_SHORT = 0.25, -0.5
@@ -40,13 +40,13 @@ def descend_lazily(
     and the noise with its root, so a feature need not stand out of the noise of any single round; H_s drops what the
     noise summed up so far could explain. (Where every round is thresholded, what it drops is lost.)
     """
-    walk = _Walk(problem, rounds, clip, sd, ball)
+    walk = Walk(problem, rounds, clip, sd, ball)
     for _ in range(rounds):
         walk.step(gradient(walk.model))
     return walk.model
 
 
-class _Walk:
+class Walk:
     """The sum V, the model H_s(V), and one step length for all coefficients.
 
     The first step is Polyak's: what would remove the loss one may hope to remove if the gradient stayed as it is, but
@@ -56,28 +56,38 @@ class _Walk:
     rule) and the steps are shortened alike; a move that used less than half of the slope lengthens them.
     """
 
-    def __init__(self, problem: LinearProblem, rounds: int, clip: float, sd: float, ball: float | None = None) -> None:
+    def __init__(
+        self, problem: LinearProblem, rounds: int, clip: float, sd: float, ball: float | None = None,
+        margin: float = NOISE_MARGIN, floor: float = 1.0,
+    ) -> None:  # fmt: skip
         self.problem, self.sd, self.ball = problem, sd, ball
+        self.floor = floor  # what is dropped is below this part of what the noise reaches
         self.hope = HOPE * removable_loss(problem, clip)
         # 1 / (curvature of a coordinate of isotropic rows at the row bound), times 3: clipping flattens the loss
         self.longest = 3 * problem.d / (problem.curvature * problem.row_norm**2)
         useful = guess_loss(problem) if problem.loss.residuals_stay else typical_margin(problem)
         moved = problem.row_norm * sd * math.sqrt(rounds)  # what noise does to a margin, per unit of step
-        self.longest = min(self.longest, NOISE_MARGIN * useful / moved)
+        self.longest = min(self.longest, margin * useful / max(moved, 1e-300))
         self.total = self.model = problem.origin()
-        self.spread = 0.0  # the sum of squared steps: the noise in V has sd * sqrt(spread)
+        self.variance = 0.0  # of the noise in every coordinate of V
         self.steps: Floats | None = None
         self.growth = 2.0
         self.last: tuple[Floats, Floats, Floats, float] | None = None
 
-    def step(self, gradient: Floats) -> None:
+    def start_at(self, model: Floats) -> None:
+        """From here instead of the origin."""
+        self.total = self.model = model
+
+    def step(self, gradient: Floats, sd: float | None = None) -> None:
+        """``sd`` is the noise in this gradient, if it is not the one that was planned with."""
+        self.sd = self.sd if sd is None else sd
         if self.steps is None:
             self.steps = self._first_steps(gradient)
         gradient = self._corrected(gradient)
-        self.last = self.total, self.model, gradient, self.spread
+        self.last = self.total, self.model, gradient, self.variance
         self.total = self.total - self.steps * gradient
-        self.spread += self.steps[0] ** 2
-        floor = noise_floor(self.sd * math.sqrt(self.spread), self.problem)
+        self.variance += (self.steps[0] * self.sd) ** 2
+        floor = self.floor * noise_floor(math.sqrt(self.variance), self.problem)
         self.model = project(hard_threshold(self.total, self.problem, floor), self.problem, self.ball)
 
     def _first_steps(self, gradient: Floats) -> Floats:
@@ -94,7 +104,7 @@ class _Walk:
         """The gradient where the walk goes on from: at the last model, or on the way to it if that overshot."""
         if self.last is None or self.steps is None:
             return gradient
-        total, model, before, spread = self.last
+        total, model, before, variance = self.last
         move = self.model - model
         at = np.flatnonzero(move != 0)  # few: both models are sparse
         blur = self.sd * float(np.linalg.norm(move[at]))  # the noise of a slope along the move
@@ -105,7 +115,7 @@ class _Walk:
         if slope > OVERSHOT:
             part = 1 / (1 + slope)
             self.total, self.model = total + part * (self.total - total), model + part * move
-            self.spread = spread + part**2 * (self.spread - spread)
+            self.variance = variance + part**2 * (self.variance - variance)
             self.steps, self.growth = part * self.steps, 1.2  # after an overshoot, lengthen only gently
             return before + part * (gradient - before)
         if slope < TOO_SHORT:

@@ -35,9 +35,9 @@ class SparseRegressor(SparseOptions, RegressorModel):
     target_bound : float or (low, high)
         The target is clipped to [-B, B], or to [low, high]. Required, and public.
     algorithm : str or instance
-        "auto" (newton, pursuit or dp-ight, by public facts), "newton", "pursuit", "dp-ight", "peeling",
-        "frank-wolfe", "noisy-frank-wolfe", "two-stage", "dpsl-kt", "output-perturbation", "ight" (not private), or an
-        instance from ``thresher.algorithms``.
+        "auto" (newton, pursuit, dp-ight or screened-ight, by public facts), "newton", "pursuit", "dp-ight",
+        "screened-ight", "peeling", "frank-wolfe", "noisy-frank-wolfe", "two-stage", "dpsl-kt", "output-perturbation",
+        "ight" (not private), or an instance from ``thresher.algorithms``.
     adjacency : "replace-one" or "add-remove"
         Which data sets count as neighbours.
     fit_intercept : bool
@@ -113,9 +113,9 @@ class SparseClassifier(SparseOptions, ClassifierModel):
         The labels, public. If they are not given they are read from the data, and the certificate lists that as an
         assumption.
     algorithm : str or instance
-        "auto" (newton, pursuit or dp-ight, by public facts), "newton", "pursuit", "dp-ight", "peeling",
-        "frank-wolfe", "noisy-frank-wolfe", "two-stage", "dpsl-kt", "output-perturbation", "ight" (not private), or an
-        instance from ``thresher.algorithms``.
+        "auto" (newton, pursuit, dp-ight or screened-ight, by public facts), "newton", "pursuit", "dp-ight",
+        "screened-ight", "peeling", "frank-wolfe", "noisy-frank-wolfe", "two-stage", "dpsl-kt", "output-perturbation",
+        "ight" (not private), or an instance from ``thresher.algorithms``.
     adjacency : "replace-one" or "add-remove"
         Which data sets count as neighbours.
     fit_intercept : bool

@@ -87,6 +87,23 @@ def _newton(settings: Settings, columns: int) -> list[Asked]:
     ]
 
 
+def _peeling(settings: Settings, columns: int) -> list[Asked]:
+    rounds: int = settings["rounds"]
+    asked = {"selection": rounds, "restricted gradient": rounds}
+    if settings["loop"] == "paper":
+        return [asked]
+    searched = {**asked, "near maximum": rounds, "step length": rounds + 1}
+    ends = {"quantile": 1, "near maximum": rounds + 1, "restricted gradient": rounds + 1}  # of an intercept of numbers
+    return [searched, {**searched, **ends}]
+
+
+def _screened(settings: Settings, columns: int) -> list[Asked]:
+    """Without an intercept, or with one, which for classes starts at their shares."""
+    rounds: int = settings["rounds"]
+    asked = {"mean": 1, "near maximum": rounds + 1}
+    return [{**asked, "restricted gradient": count} for count in (rounds, 2 * rounds, 2 * rounds + 1)]
+
+
 def _two_stage(settings: Settings, columns: int) -> list[Asked]:
     return [{"votes" if settings["stage_one"] == "votes" else "selection": 1, "perturbed minimiser": 1}]
 
@@ -116,7 +133,7 @@ def _scaler(settings: Settings, columns: int) -> list[Asked]:
 
 RECIPES: Mapping[str, Callable[[Settings, int], list[Asked]]] = {
     "newton": _newton, "pursuit": _pursuit, "dp-ight": _rounds("gradient"), "ight": _rounds("gradient"),
-    "peeling": _rounds("selection", "restricted gradient"), "two-stage": _two_stage, "dpsl-kt": _dpsl_kt,
+    "screened-ight": _screened, "peeling": _peeling, "two-stage": _two_stage, "dpsl-kt": _dpsl_kt,
     "output-perturbation": _once("minimiser"), "objective-perturbation": _once("perturbed minimiser"),
     "frank-wolfe": _rounds("vertex"), "noisy-frank-wolfe": _rounds("gradient"),
     "dp-gd": _batches, "dp-sgd": _batches, "dp-adam": _batches, "dp-lssgd": _batches, "dp-lsadam": _batches,
@@ -153,7 +170,10 @@ IN_ORDER: Mapping[str, str] = {
     "(near maximum;gram;(near maximum;restricted gradient;)+)+(gram;)?((near maximum;)?restricted gradient;)?",
     "pursuit": "(restricted gradient;|quantile;)?"
     "(quantile;(selection;)?(moments;)?(quantile;gram;)?quantile;restricted gradient;)+",
-    "peeling": "(selection;restricted gradient;)+",
+    "screened-ight": "(restricted gradient;)?mean;near maximum;(near maximum;(restricted gradient;){1,2})+",
+    "peeling": "(selection;restricted gradient;)+"
+    "|(quantile;)?(near maximum;selection;restricted gradient;step length;)+step length;"
+    "(near maximum;restricted gradient;)?",
     "two-stage": "(selection;|votes;)perturbed minimiser;",
     "dpsl-kt": "selection;labels;",
     "private-scaler": "quantile;quantile;(quantile;)?",
