@@ -26,7 +26,7 @@ __all__ = ["ScreenedIGHT"]
 
 ROUNDS = 15
 MARGIN, FLOOR = 1.0, 0.5  # of what the walk allows the noise, and drops
-LOOKED_AT, FEWEST = 5, 1000  # times as many columns are looked at as a model may have, and at least so many
+LOOKED_AT, FEWEST = 10, 1000  # times as many columns are looked at as a model may have, and at least so many
 MEANS, INTERCEPTS = 0.15, 0.05  # of what starts and clips leave: the means of all columns, and mean residuals
 START_ERROR, START = 30.0, (0.02, 0.1)  # shares of classes may be off by so many rows in n sqrt(2 rho); the least and
 # largest part of the budget for them
@@ -42,9 +42,9 @@ class ScreenedIGHT:
 
     (1) The means of all columns, once: where most entries are 0, a column's mean is how much the rows use it, and what
     few rows use says little. Only the columns with the largest are looked at from here on, so that rows are shorter and
-    less noise is needed. (2) T rounds of gradients on these, clipped at a private near maximum, are added up unthresholded
-    (``thresher.algorithms.lazy_descent``) as of centred columns: the direction in which all rows agree would allow short
-    steps only.
+    less noise is needed. (2) T rounds of gradients on these, clipped at a private near maximum, are added up before
+    they are thresholded (``thresher.algorithms.lazy_descent``), as of centred columns: the direction in which all rows
+    agree would allow short steps only.
 
     Several classes share one gradient, clipped as a whole.
 
