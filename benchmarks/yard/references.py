@@ -90,7 +90,8 @@ def _l1_logistic(encoded: Encoded) -> Any:
 
 def _loss_of_fold(X: Any, y: Any, strength: float, fitted: Any, held: Any) -> float:
     model = _fit_l1(X[fitted], y[fitted], strength)
-    return float(log_loss(y[held], model.predict_proba(X[held]), labels=model.classes_))
+    known = held[np.isin(y[held], model.classes_)]  # a rare class may be in one fold only
+    return float(log_loss(y[known], model.predict_proba(X[known]), labels=model.classes_))
 
 
 def _fit_l1(X: Any, y: Any, strength: float) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from thresher import SparseClassifier, SparseRegressor
-from thresher.algorithms import DPIGHT, Newton, Pursuit, resolve
+from thresher.algorithms import DPIGHT, Newton, Pursuit, ScreenedIGHT, resolve
 from thresher.algorithms.auto import Auto, choose
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
@@ -44,10 +44,10 @@ WIDE = Budget(1.0, 1e-6)
         ({"feature": 1.0}, Pursuit),
         ({"feature": 1e-3}, Pursuit),
         ({"feature": tuple(np.linspace(1, 2, 50))}, Pursuit),
-        ({"row": 1.0}, DPIGHT),
-        ({"feature": 1.0, "row": 1.0}, DPIGHT),
+        ({"row": 1.0}, ScreenedIGHT),
+        ({"feature": 1.0, "row": 1.0}, ScreenedIGHT),
         ({"feature": 0.01, "row": 1.0}, Pursuit),
-        ({"feature": (100.0, *[1.0] * 49)}, DPIGHT),  # the longest column is the row
+        ({"feature": (100.0, *[1.0] * 49)}, ScreenedIGHT),  # the longest column is the row
         ({"feature": 1.0, "s": 17}, Newton),
         ({"feature": 1.0, "d": 15}, Newton),
         ({"row": 1.0, "d": 15}, Newton),
@@ -67,7 +67,7 @@ def test_the_choice_follows_public_facts(loss, facts, chosen):
 @pytest.mark.parametrize("outputs", [3, 10])
 def test_more_than_two_classes_share_one_gradient(bounds, outputs):
     algorithm, why = choose(problem_of(loss="multinomial", outputs=outputs, **bounds), WIDE)
-    assert type(algorithm) is DPIGHT
+    assert type(algorithm) is (ScreenedIGHT if bounds == {"row": 1.0} else DPIGHT)
     assert f"all {outputs} classes" in why
     assert type(choose(problem_of(loss="multinomial", outputs=outputs, d=15, **bounds), WIDE)[0]) is Newton
     assert type(resolve("auto", outputs)) is Auto
@@ -77,7 +77,7 @@ def test_more_than_two_classes_share_one_gradient(bounds, outputs):
 def test_the_choice_does_not_depend_on_the_unit_of_measurement(unit):
     rows = (0.3, 0.33, 0.34, 5.0)
     kinds = [type(choose(problem_of(feature=0.3 * unit, row=row * unit), WIDE)[0]) for row in rows]
-    assert kinds == [DPIGHT, DPIGHT, Pursuit, Pursuit]  # 0.3 sqrt(5) = 2 * 0.335
+    assert kinds == [ScreenedIGHT, ScreenedIGHT, Pursuit, Pursuit]  # 0.3 sqrt(5) = 2 * 0.335
 
 
 def test_a_larger_budget_pays_for_a_gram_matrix_of_more_columns():
@@ -116,7 +116,7 @@ def test_the_model_is_that_of_the_chosen_algorithm_and_the_certificate_says_whic
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, math.inf])
 def test_the_plan_is_the_chosen_ones_with_the_reason_noted(epsilon):
-    for bounds, chosen in (({"feature": 1.0}, Pursuit()), ({"row": 1.0}, DPIGHT())):
+    for bounds, chosen in (({"feature": 1.0}, Pursuit()), ({"row": 1.0}, ScreenedIGHT())):
         problem, budget = problem_of(**bounds), Budget(epsilon, 1e-6)
         chosen = Newton() if epsilon == math.inf else chosen
         plan, own = Auto().plan(problem, budget), chosen.plan(problem, budget)

@@ -146,7 +146,7 @@ def test_scaling_a_column_and_its_bound_divides_its_coefficient(epsilon, interce
         fits.append((theta[:6] * c, theta[6:] * problem.intercept_column))
     np.testing.assert_allclose(fits[0][0], fits[1][0], rtol=1e-9)
     np.testing.assert_allclose(fits[0][1], fits[1][1], rtol=1e-9)
-    assert np.count_nonzero(fits[0][0]) == 2
+    assert 1 <= np.count_nonzero(fits[0][0]) <= 2  # what may be noise is dropped
 
 
 def test_one_bound_is_the_same_bound_for_each_column():
@@ -214,9 +214,11 @@ def test_every_round_asks_for_a_clip_picks_values_and_a_length_and_the_end_for_o
     theta, vault = run(Peeling(4), problem, *some_rows(loss), budget=BUDGETS[1])
     questions = [answer.release.question.name for answer in vault.answers]
     one = ["near maximum", "selection", "restricted gradient", "step length"]
-    assert questions == [*one * 4, "step length"]
+    asked = [*one * 4, "step length"]
+    centred = intercept and loss == "squared"
+    assert questions == (["quantile", *asked, "near maximum", "restricted gradient"] if centred else asked)
     assert np.count_nonzero(theta[:6]) <= 2
-    for picks, values, length in zip(vault.answers[1::4], vault.answers[2::4], vault.answers[3::4], strict=False):
+    for picks, values, length in zip(*(vault.answers[centred + k : 16 : 4] for k in (1, 2, 3)), strict=False):
         assert values.clip == pytest.approx(picks.clip * problem.norm_in_units(2))
         assert length.clip == pytest.approx(4.5 * picks.clip**2 if loss == "squared" else 4 * math.log(2))
 
@@ -245,14 +247,17 @@ def test_on_copies_of_a_column_only_the_papers_loop_diverges(loop, epsilon):
         assert np.mean(found) > 0.2
 
 
-def test_without_signal_the_searched_loop_is_about_the_mean():
-    """20 fits on columns that mean nothing, at an epsilon that pays for little."""
+@pytest.mark.parametrize("law", ["exponential", "normal"])
+def test_without_signal_the_searched_loop_is_about_the_mean(law):
+    """20 fits to targets, skewed or not, that have nothing to do with the columns, at an epsilon that pays for little.
+
+    The mean's R^2 is 0. What the noise of a median and of steps costs: on other draws, .03 or .06 on average."""
     found = []
     for seed in range(20):
-        X, y = copies(1500, 300, seed)
-        y = np.random.default_rng(seed).exponential(1.0, 1500)
-        facts = {"epsilon": 0.5, "delta": 1e-6, "feature_bound": 1.0, "target_bound": (0, 8), "random_state": seed}
-        model = SparseRegressor(10, algorithm="peeling", **facts).fit(X, y)
-        found.append(model.score(X, y))
+        X, _ = copies(1500, 300, seed)
+        y = getattr(np.random.default_rng(seed), law)(size=1500)
+        facts = {"epsilon": 0.5, "delta": 1e-6, "feature_bound": 1.0, "random_state": seed}
+        model = SparseRegressor(10, algorithm="peeling", target_bound=(0, 8) if law == "exponential" else 8.0, **facts)
+        found.append(model.fit(X, y).score(X, y))
     assert np.mean(found) > -0.15
-    assert min(found) > -0.5
+    assert min(found) > -0.6

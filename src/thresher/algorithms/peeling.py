@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -33,7 +33,7 @@ Loop = Literal["searched", "paper"]
 CLIPS, LENGTHS = 0.05, 0.10  # of the budget of a searched loop: for clips, and for how far it goes
 START, FINISH = 0.03, 0.03  # the same for where an intercept of numbers starts, and for its correction at the end
 MEDIANS = np.linspace(-1, 1, 257)  # of targets, in units of their radius
-STEPS = (0.0, *2.0 ** np.arange(-4, 3))  # times the last step
+STEPS = np.append(0.0, 2.0 ** np.arange(-4, 3))  # times the last step
 SCALES = (2.0**-8, 2.0**3)  # of steps, over the first
 KEPT = np.linspace(0.0, 1.0, 5)  # of the coefficients in the end
 FINER, LEVELS = 1.25, 30  # ratio of neighbouring levels of a clip, and how many
@@ -113,7 +113,7 @@ class Peeling:
         values = GaussianRestrictedGradient.for_rho((1 - self.share) * left, rounds)
         releases: list[Release] = [picks, values]
         asked: list[Release] = [picks, values] * rounds
-        settings = {
+        settings: dict[str, Any] = {
             "rounds": rounds,
             "loop": loop,
             "share": self.share,
@@ -222,7 +222,7 @@ def _length(
 ) -> float:
     """The one with the least loss, that of a row clipped where its residual is."""
     largest = 4 * guess_loss(vault.problem) if vault.problem.loss.residuals_stay else (WIDER * clip) ** 2 / 2
-    return float(lengths[vault.step_length(theta, direction, np.asarray(lengths), release, largest)])
+    return float(lengths[vault.step_length(theta, direction, lengths, release, largest)])
 
 
 def first_step(problem: LinearProblem) -> float:
