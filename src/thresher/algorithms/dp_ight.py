@@ -28,6 +28,7 @@ from thresher.vaults.problem import LinearProblem
 __all__ = ["DPIGHT"]
 
 MOST_ROUNDS = 40
+CLEAR, MOST_CLEAR_ROUNDS = 200.0, 300  # signal over noise from which a round of classes is believed; as many then
 
 
 @dataclass(frozen=True)
@@ -122,20 +123,25 @@ class DPIGHT:
 
 
 def is_lazy(problem: LinearProblem, mu: float) -> bool:
-    """Whether rounds are summed up before they are thresholded: for classes, for rows bounded in l2 norm only (words
-    are rare and uneven, so few rounds find few of them), and where one round shows little.
+    """Whether rounds are summed up before they are thresholded: where one round shows little, which for classes and
+    for rows bounded in l2 norm only (words are rare and uneven, so few rounds find few of them) are almost all.
+
+    Where rounds are clear, sums do harm: those of columns that are left out grow until they change places with
+    relatives, so that a larger budget would lead to a worse model.
     """
-    uneven = problem.bounds.feature is None
-    return math.isfinite(mu) and (problem.loss.residuals_stay or uneven or signal_to_noise(problem, mu) < 8)
+    several = problem.loss.residuals_stay or problem.bounds.feature is None
+    return math.isfinite(mu) and signal_to_noise(problem, mu) < (CLEAR if several else 8)
 
 
 def default_rounds(problem: LinearProblem, mu: float) -> int:
     """More rounds where the noise of one is small against the signal: a public rule of n, d, s and the budget.
 
-    Always 40 for classes, whose loss bends: their rounds add up, so many noisy ones tell as much as few quiet ones.
+    Forty for classes, whose loss bends: their rounds add up, so many noisy ones tell as much as few quiet ones. Where
+    they are clear, and each is thresholded, as many as can be told from noise.
     """
     if problem.loss.residuals_stay:
-        return MOST_ROUNDS
+        clear = min(signal_to_noise(problem, mu), MOST_CLEAR_ROUNDS)
+        return MOST_ROUNDS if is_lazy(problem, mu) else round(clear)
     fewest, rate = (16, 2.0) if is_lazy(problem, mu) else (5, 1 / 3)
     return round(min(max(rate * signal_to_noise(problem, mu), fewest), MOST_ROUNDS))
 
