@@ -28,7 +28,7 @@ from thresher.vaults.problem import LinearProblem
 __all__ = ["DPIGHT"]
 
 MOST_ROUNDS = 40
-CLEAR, MOST_CLEAR_ROUNDS = 200.0, 300  # signal over noise from which a round of classes is believed; as many then
+CLEAR, MOST_CLEAR_ROUNDS = 150.0, 300  # signal over noise from which a round of classes is believed; as many then
 
 
 @dataclass(frozen=True)
