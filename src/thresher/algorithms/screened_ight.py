@@ -78,15 +78,16 @@ class ScreenedIGHT:
         start = part_of(rho, START_ERROR / strength, START) if starts else 0.0
         clip = part_of(rho, CLIP_ERROR / strength, CLIP)
         left = rho if math.isinf(rho) else (rho - start - (ROUNDS + 1) * clip) * INWARD
-        shares = GROWTH ** np.arange(ROUNDS) / np.sum(GROWTH ** np.arange(ROUNDS)) * (1 - MEANS) * left
+        growing = GROWTH ** np.arange(ROUNDS)
+        shares = growing / growing.sum() * (1 - MEANS) * left
         near = GumbelNearMaximum.for_rho((ROUNDS + 1) * clip, times=ROUNDS + 1)
         means = GaussianMean.for_rho(MEANS * left)
         asked: list[Release] = [GaussianRestrictedGradient.for_rho(start)] if starts else []
         asked += [means, near]
         for share in shares:
-            of_intercept = INTERCEPTS * float(share) * problem.intercept
-            asked += [near, GaussianRestrictedGradient.for_rho(float(share) - of_intercept)]
-            asked += [GaussianRestrictedGradient.for_rho(of_intercept)] if problem.intercept else []
+            part = INTERCEPTS * problem.intercept
+            asked += [near, GaussianRestrictedGradient.for_rho((1 - part) * float(share))]
+            asked += [GaussianRestrictedGradient.for_rho(part * float(share))] if problem.intercept else []
         releases = [near, *(each for each in asked if each is not near)]
         columns = min(max(LOOKED_AT * problem.sparsity, FEWEST), problem.d)
         settings = {
