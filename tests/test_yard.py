@@ -199,14 +199,14 @@ def test_the_page_says_what_must_be_reached_and_what_is():
         "held out, seen before (1)",
         "never seen (1)",
     ]
-    assert first[1:3] == ["0.92 / 0.00 / 0", "0.96 / 0.30 / 0"]
-    assert first[3].startswith("0.97 ± 0.0")
-    assert first[3].endswith("/ 0.97 / 0 (aim)")
+    assert first[1:3] == ["0.920 / 0.000 / 0", "0.960 / 0.300 / 0"]
+    assert first[3].startswith("0.970 ± 0.0")
+    assert first[3].endswith("/ 0.970 / 0 (aim)")
     assert third[3].endswith("(must)")  # .98 is aimed at
     found.scores["pima", "auto", 3.0] = [0.5, 0.52]  # shares of 0 and .05
     page = page_of(found)
-    assert line_of(page, "| epsilon 3")[3].endswith("/ 0.03 / 1 (no)")
-    assert line_of(page, "| epsilon 3")[6].startswith("0.03 ± 0.03 / 0.03 / 1 (no)")
+    assert line_of(page, "| epsilon 3")[3].endswith("/ 0.025 / 1 (no)")
+    assert line_of(page, "| epsilon 3")[6].startswith("0.025 ± 0.02")
     assert line_of(page, "| seconds")[1:4] == ["1", "0.3", "0.25 / 0.2, credit (aim)"]
 
 
@@ -234,7 +234,7 @@ def test_the_page_compares_ten_columns_with_as_many_as_pay():
         for epsilon in (1.0, 3.0):
             found.scores[table, "as many as pay", epsilon] = [0.5 + 0.4 * reached] * 2
     cells = line_of(page_of(found).split("## As many columns as pay")[1], "| epsilon 3")
-    assert cells[1:3] == ["0.80 ± 0.00 / 0.70 / 0", "0.80 ± 0.00 / 0.70 / 0"]
+    assert cells[1:3] == ["0.800 ± 0.000 / 0.700 / 0", "0.800 ± 0.000 / 0.700 / 0"]
     assert cells[-1] == "1 / 3 / 1"
 
 

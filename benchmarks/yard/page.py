@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -153,8 +154,10 @@ def _word(must: bool, aim: bool) -> str:
     return "aim" if aim else "must" if must else "no"
 
 
-def _three(median: float, worst: float, failed: int, error: float = float("nan")) -> str:
-    return f"{Shares(median, error)} / {worst:.2f} / {failed}"
+def _three(median: float, worst: float, failed: int, error: float = math.nan) -> str:
+    """To three places, so that nobody is told to miss what two places show to be reached."""
+    uncertain = "" if math.isnan(error) else f" ± {error:.3f}"
+    return f"{median:.3f}{uncertain} / {worst:.3f} / {failed}"
 
 
 def _times(found: Measured, tables: Sequence[str], epsilon: float) -> str:

@@ -9,7 +9,8 @@ import pytest
 
 from inside import cache_of, targets_of
 from thresher import SparseClassifier
-from thresher.algorithms import DPIGHT, REGISTRY, FrankWolfe, OneVsRest, Pursuit, TwoStage, resolve
+from thresher.algorithms import DPIGHT, REGISTRY, FrankWolfe, Pursuit, TwoStage, resolve
+from thresher.algorithms.one_vs_rest import OneVsRest
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget, BudgetExceeded
 from thresher.privacy.plan import Plan

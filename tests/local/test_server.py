@@ -103,7 +103,7 @@ def test_the_server_computes_what_the_simulation_computes_from_the_same_reports(
         expected = algorithm_of(ESTIMATORS[name], plan_of(server)).run(vault)
     exact = task.release.noise == "hypercube"
     np.testing.assert_allclose(point_of(server), expected, rtol=0, atol=0 if exact else 0.05)
-    for (people, raw), (heard, total) in zip(rounds, survey_of(server)._sums, strict=True):
+    for (people, raw), (heard, total) in zip(rounds, survey_of(server).sums, strict=True):
         assert people == heard
         mean, heard_mean = (task.randomiser.total(one) / people for one in (raw, layout.reports(total[None])))
         assert np.any(mean != 0)
@@ -309,9 +309,9 @@ def test_one_liar_moves_the_mean_by_no_more_than_a_report():
             units[0] = 32767
         for person in range(19):
             server.receive(client_of(task, name, person).answer(server.question()))
-        before = survey_of(server)._total.copy()
+        before = survey_of(server).total.copy()
         assert server.receive(encode(Report(1, bytes(16), None, units), task))
-        moved = format_of(task).reports((survey_of(server)._total - before)[None])
+        moved = format_of(task).reports((survey_of(server).total - before)[None])
         size = task.randomiser.total(moved) / 20
         assert np.linalg.norm(size) <= np.sqrt(task.randomiser.second_moment) / 20 * 1.001
 

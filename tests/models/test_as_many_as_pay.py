@@ -1,6 +1,7 @@
 """sparsity=None: as many columns as pay for their noise, found for nothing, within a public cap."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from thresher import SparseClassifier, SparseRegressor, load_model
 from thresher.algorithms import REGISTRY
+from thresher.algorithms.newton_path import NewtonPath
 from thresher.cli.app import app
 from thresher.planning import forecast
 
@@ -42,6 +44,27 @@ def test_the_number_follows_from_the_answers_and_the_plan_does_not():
     assert plans[0] == plans[1] == plans[2] == regressor().plan(N, D)
     assert counts[0] < counts[1] < counts[2]
     assert counts[0] < 2 + 0.5 * (D - 2)  # of columns of noise, at most half
+
+
+@pytest.mark.parametrize("columns", [3, 25])
+def test_the_noise_that_columns_are_said_to_have_is_about_that_of_the_last_steps(columns, monkeypatch):
+    """Before they are made: of the plan and the number of columns; what clips come out is not known yet."""
+    found = {}
+
+    def keep(values, hessian, free, most, noise, noise_of):
+        found["said"] = noise_of(columns)
+        return columns
+
+    def shrink(path):
+        found["is"] = 1 / math.fsum(step.weight for step in path.known)
+        whole(path)
+
+    whole = NewtonPath.shrink
+    monkeypatch.setattr("thresher.algorithms.newton_path.as_many_as_pay", keep)
+    monkeypatch.setattr("thresher.algorithms.newton_path.NewtonPath.shrink", shrink)
+    model = regressor().fit(*table(columns))
+    assert len(model.plan_.settings["stages"]) == 2
+    assert 0.5 < found["said"] / found["is"] < 2
 
 
 def test_more_columns_than_ten_are_worth_having():

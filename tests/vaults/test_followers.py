@@ -267,7 +267,7 @@ def test_a_loss_that_no_walk_knows_is_not_followed_and_its_vertex_has_its_own_la
         release, (X, y) = GumbelVertex(DRAWS, 0.3), some_rows("squared")
         vault = make_vault(X, y, LogCosh(classifies), release)
         walk = random_walk(vault.problem, 5, 2)
-        assert not can_follow(vault._open(), vault.problem, NoiseSource(0), release, BALL, 0.7)
+        assert not can_follow(engine_of(vault), vault.problem, NoiseSource(0), release, BALL, 0.7)
         rows = np.clip(X.toarray(), -2, 2)
         gradient = rows.T @ np.clip(np.tanh(rows @ walk.theta - y), -0.7, 0.7) / N
         vertices = np.array([BALL.vertex(index, vault.problem) for index in range(BALL.count(vault.problem))])

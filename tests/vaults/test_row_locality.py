@@ -12,7 +12,7 @@ import pandas
 import pytest
 from scipy import sparse
 
-from inside import targets_of
+from inside import engine_of, targets_of
 from thresher import SparseClassifier, SparseRegressor
 from thresher.algorithms import DPIGHT, DPSGD
 from thresher.data.dask import check_partition
@@ -106,22 +106,23 @@ def quantities(X, y, loss, bounds, form, hardened=False):
     adjacency = Budget(1.0, 1e-6, "add-remove")
     algorithm = DPSGD() if outputs > 1 else DPIGHT()
     vault = CentralVault(form(X), y, algorithm.plan(problem, adjacency), NoiseSource(0, hardened=hardened))
-    engine, rng = vault._open(), np.random.default_rng(1)
+    engine, rng = engine_of(vault), np.random.default_rng(1)
     few, all_ = (problem.by_column(rng.normal(size=problem.dimension)) for _ in range(2))
     few[7:] = 0
     support = np.array([0, 3, 5, 11, 36])
     units = rng.uniform(0.5, 2, len(support))
     basis = rng.normal(size=(len(support), 3))
     restricted, projected = engine.columns(support, 1 / units), engine.projected(support, basis / units[:, None])
+    sizes, limits = vault._sizes, vault._limits(0.3)
     found = {
         "norms": vault._norms(),
         "restricted norms": restricted.row_norms(),
         "projected rows": projected.product(np.eye(3)),
         "projected norms": projected.row_norms(),
         "projected limits": vault._limits_of(projected.row_norms(), 0.3),
-        "restricted sizes": vault._sizes("gradient norms", engine, vault.problem.origin(), support),
-        "projected sizes": vault._sizes("gradient norms", engine, vault.problem.origin(), support, basis),
-        "limits": vault._limits(0.3),
+        "restricted sizes": sizes("gradient norms", engine, vault.problem.origin(), support),
+        "projected sizes": sizes("gradient norms", engine, vault.problem.origin(), support, basis),
+        "limits": limits,
         "targets": targets_of(vault),
     }
     batch = vault._batch(np.arange(len(y)))
@@ -132,7 +133,7 @@ def quantities(X, y, loss, bounds, form, hardened=False):
             found |= {
                 f"margins of {name}": margins,
                 f"residuals of {name}": residuals,
-                f"clipped residuals of {name}": clip_residuals(residuals.copy(), vault._limits(0.3)),
+                f"clipped residuals of {name}": clip_residuals(residuals.copy(), limits),
                 f"losses of {name}": vault._clipped_losses(margins, 2.0),
                 f"batch margins of {name}": batch.product(theta),
             }

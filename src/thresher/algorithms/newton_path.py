@@ -195,7 +195,8 @@ class NewtonPath:
 
     def _paying(self, values: Floats, most: int) -> int:
         """How many of an output's columns to keep: ``most`` of them, or as many as pay for the noise that they will
-        have when all steps are made. Its variance is one over a step's, and grows with the columns, as a clip does."""
+        have when all steps are made. Its variance is one over the sum of the steps' budgets, and grows with the
+        columns, as a clip does. (That of classes grows with the margins as well: theirs is said too small.)"""
         if not self.problem.as_many_as_pay:
             return most
         noise, columns = 1 / math.fsum(step.weight for step in self.known), len(self.means) + 1

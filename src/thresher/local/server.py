@@ -225,22 +225,22 @@ class _Gradients:
 
     def __init__(self, task: SurveyTask, plan: Plan) -> None:
         self._task, self._plan = task, plan
-        self._sums: list[Sum] = []
+        self.sums: list[Sum] = []
         self._begin()
 
     def _begin(self) -> None:
-        self._people, self._total = 0, np.zeros(self._task.problem.dimension, dtype=np.int64)
+        self._people, self.total = 0, np.zeros(self._task.problem.dimension, dtype=np.int64)
 
     def take(self, report: Report) -> None:
-        self._total += report.units
+        self.total += report.units
         self._people += 1
 
     def close(self) -> None:
-        self._sums.append((self._people, self._total))
+        self.sums.append((self._people, self.total))
         self._begin()
 
     def run(self, algorithm: LocalAlgorithm) -> tuple[Floats, tuple[Answer, ...]]:
-        with _Replay(self._plan, self._task, self._sums) as vault:
+        with _Replay(self._plan, self._task, self.sums) as vault:
             return algorithm.run(vault), vault.answers
 
 
