@@ -150,7 +150,7 @@ def private_peer() -> Iterator[Ratio]:
 def peeling() -> Iterator[Ratio]:
     X = rcv1_like()
     y, s, rounds = numbers(X), 50, 10
-    model = SparseRegressor(s, row_bound=1.0, target_bound=1.0, algorithm=Peeling(iterations=rounds))
+    model = SparseRegressor(s, row_bound=1.0, target_bound=1.0, algorithm=Peeling(iterations=rounds, loop="paper"))
     rng, theta = np.random.default_rng(0), np.zeros(X.shape[1])
     one_step = functools.partial(textbook.peeling_step, X, y, theta, 1e-3, s, rng)
     spent = best_of_each({"ours": lambda: model.fit(X, y), "textbook": one_step}, 3)

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from thresher.algorithms.defaults import gradient_clip
-from thresher.algorithms.lazy_descent import NOISE_MARGIN, Walk, descend_lazily
+from thresher.algorithms.lazy_descent import NOISE_MARGIN, LazyWalk, descend_lazily
 from thresher.algorithms.projections import noise_floor
 from thresher.privacy.bounds import Bounds
 from thresher.vaults.losses import loss_named
@@ -33,7 +33,7 @@ def lazily(gradient, facts, rounds, sd):
 
 
 def walk_of(facts, rounds, sd):
-    return Walk(facts, rounds, gradient_clip(facts), sd)
+    return LazyWalk(facts, rounds, gradient_clip(facts), sd)
 
 
 def quadratic(d, curvature):

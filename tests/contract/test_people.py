@@ -90,7 +90,8 @@ def test_dense_and_sparse_rows_give_the_same_model(name, loss):
     ]
     np.testing.assert_allclose(fits[1].coef_, fits[0].coef_, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(fits[1].intercept_, fits[0].intercept_, rtol=1e-6, atol=1e-6)
-    assert name == "newton" or fits[0].support_.size > 0  # of so few people newton may keep the intercept alone
+    # of so few people newton may keep the intercept alone, and peeling gives up what may be noise
+    assert name in ("newton", "peeling") or fits[0].support_.size > 0
 
 
 def test_a_person_with_many_wild_rows_does_no_harm(name, loss):

@@ -15,7 +15,7 @@ from thresher.algorithms.projections import hard_threshold, noise_floor, project
 from thresher.privacy.arrays import Floats
 from thresher.vaults.problem import LinearProblem
 
-__all__ = ["Walk", "descend_lazily"]
+__all__ = ["LazyWalk", "descend_lazily"]
 
 
 OVERSHOT, TOO_SHORT = 0.25, -0.5
@@ -40,13 +40,13 @@ def descend_lazily(
     and the noise with its root, so a feature need not stand out of the noise of any single round; H_s drops what the
     noise summed up so far could explain. (Where every round is thresholded, what it drops is lost.)
     """
-    walk = Walk(problem, rounds, clip, sd, ball)
+    walk = LazyWalk(problem, rounds, clip, sd, ball)
     for _ in range(rounds):
         walk.step(gradient(walk.model))
     return walk.model
 
 
-class Walk:
+class LazyWalk:
     """The sum V, the model H_s(V), and one step length for all coefficients.
 
     The first step is Polyak's: what would remove the loss one may hope to remove if the gradient stayed as it is, but

@@ -39,7 +39,7 @@ KEPT = np.linspace(0.0, 1.0, 5)  # of the coefficients in the end
 FINER, LEVELS = 1.25, 30  # ratio of neighbouring levels of a clip, and how many
 ALLOWED = 4.0  # times the noise of a sum, in rows
 EVIDENCE = 3.0  # times what the noise of a step does to a value: what is less is dropped
-WIDER = 3.0  # times the clip of residuals: where those are clipped whose squares tell whether a step was good
+WIDER = 4.5  # times the square of a residual's clip is the most that a row's loss may count: half of (3 R)^2
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def _length(
     vault: CentralVault, theta: Floats, direction: Floats, lengths: Floats, release: Release, clip: float
 ) -> float:
     """The one with the least loss, that of a row clipped where its residual is."""
-    largest = 4 * guess_loss(vault.problem) if vault.problem.loss.residuals_stay else (WIDER * clip) ** 2 / 2
+    largest = 4 * guess_loss(vault.problem) if vault.problem.loss.residuals_stay else WIDER * clip**2
     return float(lengths[vault.step_length(theta, direction, lengths, release, largest)])
 
 

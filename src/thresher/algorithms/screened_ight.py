@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from thresher.algorithms.defaults import between_classes, largest_residual
-from thresher.algorithms.lazy_descent import Walk
-from thresher.algorithms.newton import part_of, strength_of
+from thresher.algorithms.lazy_descent import LazyWalk
+from thresher.algorithms.newton import INWARD, part_of, strength_of
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Budget
 from thresher.privacy.conversions import zcdp_rho
@@ -24,13 +24,18 @@ from thresher.vaults.problem import LinearProblem
 
 __all__ = ["ScreenedIGHT"]
 
-ROUNDS = 15
-MARGIN, FLOOR = 1.0, 0.5  # of what the walk allows the noise, and drops
+ROUNDS, GROWTH = 15, 1.05  # every round has so many times the budget of the one before: its clip is smaller
+MARGIN, MARGIN_OF_CLASSES, FLOOR = (
+    1.0,
+    0.6,
+    0.5,
+)  # of what the walk allows the noise (several classes err more often), and drops
 LOOKED_AT, FEWEST = 10, 1000  # times as many columns are looked at as a model may have, and at least so many
 MEANS, INTERCEPTS = 0.15, 0.05  # of what starts and clips leave: the means of all columns, and mean residuals
 START_ERROR, START = 30.0, (0.02, 0.1)  # shares of classes may be off by so many rows in n sqrt(2 rho); the least and
 # largest part of the budget for them
 CLIP_ERROR, CLIP = 20.0, (0.002, 0.01)  # the same of each clip
+LARGER = 2.0  # residuals than that of the longest row at the clip are clipped where their mean is asked
 FINER, LEVELS, PRICE = 1.25, 30, 1.0  # ratio of neighbouring levels of a clip, how many, what one costs in noise scales
 ALLOWED, MOST_CLIPPED, LONG_ROWS = 4.0, 0.4, 0.05  # clipping so many times the noise of a sum, in rows, does as much
 # harm as the noise; never more than this part of the rows, and of rows by their norm this one
@@ -72,19 +77,18 @@ class ScreenedIGHT:
         starts = problem.intercept and problem.loss.classifies
         start = part_of(rho, START_ERROR / strength, START) if starts else 0.0
         clip = part_of(rho, CLIP_ERROR / strength, CLIP)
-        left = rho if math.isinf(rho) else rho - start - (ROUNDS + 1) * clip
-        constant = INTERCEPTS * left * problem.intercept
+        left = rho if math.isinf(rho) else (rho - start - (ROUNDS + 1) * clip) * INWARD
+        growing = GROWTH ** np.arange(ROUNDS)
+        shares = growing / growing.sum() * (1 - MEANS) * left
         near = GumbelNearMaximum.for_rho((ROUNDS + 1) * clip, times=ROUNDS + 1)
         means = GaussianMean.for_rho(MEANS * left)
-        gradients = GaussianRestrictedGradient.for_rho((1 - MEANS) * left - constant, times=ROUNDS)
-        releases: list[Release] = [means, near, gradients]
-        asked: list[Release] = [means, near, *[near, gradients] * ROUNDS]
-        if problem.intercept:
-            intercepts = GaussianRestrictedGradient.for_rho(constant, times=ROUNDS)
-            releases, asked = [*releases, intercepts], [means, near, *[near, gradients, intercepts] * ROUNDS]
-        if starts:
-            shares = GaussianRestrictedGradient.for_rho(start)
-            releases, asked = [shares, *releases], [shares, *asked]
+        asked: list[Release] = [GaussianRestrictedGradient.for_rho(start)] if starts else []
+        asked += [means, near]
+        for share in shares:
+            part = INTERCEPTS * problem.intercept
+            asked += [near, GaussianRestrictedGradient.for_rho((1 - part) * float(share))]
+            asked += [GaussianRestrictedGradient.for_rho(part * float(share))] if problem.intercept else []
+        releases = [near, *(each for each in asked if each is not near)]
         columns = min(max(LOOKED_AT * problem.sparsity, FEWEST), problem.d)
         settings = {
             "rounds": ROUNDS,
@@ -95,14 +99,14 @@ class ScreenedIGHT:
         return Plan(self.name, problem, budget, tuple(releases), settings)
 
     def run(self, vault: CentralVault) -> Floats:
-        path = _Path(vault)
+        path = _Screened(vault)
         path.look(path.shares())
         for _ in range(vault.plan.settings["rounds"]):
             path.step()
         return path.theta
 
 
-class _Path:
+class _Screened:
     """The model so far: log-odds or a number, and coefficients of the centred columns that are looked at."""
 
     def __init__(self, vault: CentralVault) -> None:
@@ -143,29 +147,31 @@ class _Path:
         self.model = self.small.origin()
         if problem.intercept:
             self.model[self.small.width :] = odds / self.small.intercept_column
-        self.walk: Walk | None = None
+        self.walk: LazyWalk | None = None
 
     def step(self) -> None:
         gradient, sd, clip = self._gradient()
         if self.walk is None:
             rounds = self.vault.plan.settings["rounds"]
-            self.walk = Walk(self.small, rounds, clip, sd, margin=MARGIN, floor=FLOOR)
+            self.walk = LazyWalk(
+                self.small, rounds, clip, sd, margin=MARGIN if self.outputs == 1 else MARGIN_OF_CLASSES, floor=FLOOR
+            )
             self.walk.start_at(self.model)
         self.walk.step(gradient, sd)
         self.model = self.walk.model
 
     def _gradient(self) -> tuple[Floats, float, float]:
         """As of the centred columns, its noise and the clip."""
-        theta, (release, *others) = self.theta, self.releases
+        theta, release = self.theta, self.releases.popleft()
         allowed = min(ALLOWED * math.sqrt(2 * self.small.width) * release.multiplier, MOST_CLIPPED * self.n)
         highest = self.largest * self.norm * (1 if self.outputs == 1 else math.sqrt(2))
         clip = self._near_maximum("gradient norms", highest, allowed, theta)
         answer = self.vault.restricted_gradient(theta, self.support, release, clip)
         sd = self._noise * math.sqrt(1 - 1 / self.outputs if self.outputs > 1 else 1.0)  # between classes
         table = answer.reshape(len(self.support), self.outputs) / self.problem.units[self.support][:, None]
-        if others:
-            residual = min(self.largest, 2 * clip / self.norm)
-            mean = self._mean_residuals(others[0], theta, INTERCEPT_ENTRY * residual)
+        if self.problem.intercept:
+            residual = min(self.largest, LARGER * (clip / self.norm))
+            mean = self._mean_residuals(self.releases.popleft(), theta, INTERCEPT_ENTRY * residual)
             table = np.vstack([table - np.outer(self.means, mean), self.small.intercept_column * mean])
         stacked = self.small.stacked(table if self.outputs > 1 else table[:, 0])
         return between_classes(stacked, self.small), sd, clip

@@ -159,23 +159,11 @@ def problems_of_order(algorithm: str, settings: Settings, releases: Sequence[Rel
     parts = [order[at : at + len(order) // repeats] for at in range(0, len(order), len(order) // repeats)]
     names = [release.question.name for release in dict.fromkeys(releases)]
     asked = [(names[at], at) for at in parts[0]]
-    by_question = [[at for name, at in asked if name == question] for question in dict.fromkeys(names)]
-    in_turn = all(_as_listed(used, algorithm in TAKE_TURNS) for used in by_question)
+    in_turn = sorted(asked) == sorted(asked, key=lambda each: each[0])  # what asks the same is used as it is listed
     pattern = re.fullmatch(IN_ORDER[algorithm], "".join(f"{name};" for name, _ in asked))
     if in_turn and pattern and all(part == parts[0] for part in parts):
         return []
     return [f"{algorithm} does not ask in the order that the settings tell of"]
-
-
-def _as_listed(used: Sequence[int], two_take_turns: bool) -> bool:
-    """Whether releases of one question, by their places, are used one after the other; or the last two in every round,
-    after what begins."""
-    first, rounds = len(used) % 2, len(used) // 2
-    turns = two_take_turns and list(used[first:]) == list(used[-2:]) * rounds
-    return list(used) == sorted(used) or (turns and list(used[: first + 2]) == sorted(used[: first + 2]))
-
-
-TAKE_TURNS = {"screened-ight"}  # each round asks for the gradient of the columns, and for that of the constant
 
 
 IN_ORDER: Mapping[str, str] = {
