@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from thresher.algorithms.secants import SURELY, Asked, with_secants
+from thresher.algorithms.secants import SURELY, NoisyGradient, with_secants
 
 TRUE = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.1], [0.0, 0.1, 0.5]])
 GUESS = np.eye(3)
 MOVE = np.array([1.0, -0.5, 0.25])
 
 
-def asked(point: np.ndarray, weight: float, noise: np.ndarray | float = 0.0) -> Asked:
-    return Asked(point[:, None], (TRUE @ point + noise)[:, None], np.eye(3), weight)
+def asked(point: np.ndarray, weight: float, noise: np.ndarray | float = 0.0) -> NoisyGradient:
+    return NoisyGradient(point[:, None], (TRUE @ point + noise)[:, None], np.eye(3), weight)
 
 
 def test_without_noise_the_change_of_the_gradient_is_explained() -> None:
@@ -45,7 +45,7 @@ def test_noise_alone_hardly_ever_corrects(seed: int) -> None:
     changed = 0
     for _ in range(200):
         before, after = (
-            Asked(point[:, None], (GUESS @ point + rng.normal(size=3))[:, None], np.eye(3), 1.0)
+            NoisyGradient(point[:, None], (GUESS @ point + rng.normal(size=3))[:, None], np.eye(3), 1.0)
             for point in (np.zeros(3), MOVE)
         )
         changed += not np.array_equal(with_secants(GUESS, [before, after]), GUESS)

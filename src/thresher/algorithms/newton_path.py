@@ -12,7 +12,7 @@ from thresher.algorithms.defaults import largest_residual
 from thresher.algorithms.gaussian_margins import centre_of, mean_curvature
 from thresher.algorithms.newton_errors import METHOD, STILL_MOVING, Answers, Errors, Pruning, Step
 from thresher.algorithms.quadratic import NoisyGram, as_many_as_pay, eliminate, inverse_root, ridge_for
-from thresher.algorithms.secants import Asked, with_secants
+from thresher.algorithms.secants import NoisyGradient, with_secants
 from thresher.algorithms.uncertainty import Uncertainty
 from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.conversions import zcdp_rho
@@ -69,7 +69,7 @@ class NewtonPath:
         self.means: Floats = np.zeros(0)
         self.shares: Floats = np.full(self.outputs, 1 / max(self.outputs, 2))
         self.gram = NoisyGram()
-        self.asked: list[Asked] = []
+        self.asked: list[NoisyGradient] = []
         """Gradients of this stage."""
         self.bends = False
         """Whether they are taken to tell how the loss bends."""
@@ -150,7 +150,7 @@ class NewtonPath:
         gradient = gradient.reshape(len(root), self.outputs)
         if self.outputs > 1:  # exact ones add up to 0 over the classes, noise does not
             gradient = gradient - gradient.mean(axis=1, keepdims=True)
-        self.asked.append(Asked(self.values, np.linalg.solve(root, gradient), root, self._weight))
+        self.asked.append(NoisyGradient(self.values, np.linalg.solve(root, gradient), root, self._weight))
         self.hessian = self._bent(self.hessian)
         inverse, stretched = np.linalg.inv(self.hessian), curvature / curvatures
         self.steps = [

@@ -10,13 +10,13 @@ import numpy as np
 
 from thresher.privacy.arrays import Floats
 
-__all__ = ["Asked", "with_secants"]
+__all__ = ["NoisyGradient", "with_secants"]
 
 SURELY = 5.0  # times its mean square: noise is hardly ever longer, and what is longer is believed less that
 LEAST, MOST = 0.2, 20.0  # times what was thought: the curvature along a move is not believed to be further off
 
 
-class Asked(NamedTuple):
+class NoisyGradient(NamedTuple):
     """The gradient at a point, with noise that is white in coordinates of its own."""
 
     point: Floats
@@ -27,7 +27,7 @@ class Asked(NamedTuple):
     """One over the variance of the white noise."""
 
 
-def with_secants(hessian: Floats, asked: Sequence[Asked]) -> Floats:
+def with_secants(hessian: Floats, asked: Sequence[NoisyGradient]) -> Floats:
     """The hessian, corrected to explain by how much gradients changed from point to point, as far as that is no noise.
 
     The update of Broyden, Fletcher, Goldfarb and Shanno (1970), with a change of the gradient that is shrunk towards
@@ -49,7 +49,7 @@ def with_secants(hessian: Floats, asked: Sequence[Asked]) -> Floats:
     return hessian
 
 
-def _mean_square(hessian: Floats, asked: Asked) -> float:
+def _mean_square(hessian: Floats, asked: NoisyGradient) -> float:
     """Of the noise of a gradient, its length measured as the hessian does."""
     inverse_of_noise = asked.root @ hessian @ asked.root
     return float(np.trace(np.linalg.inv(inverse_of_noise))) / asked.weight
