@@ -11,9 +11,10 @@ from thresher.audit.known_pairs import known_delta, steps_of
 from thresher.models.scaler import ColumnRanges
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
-from thresher.privacy.composition import Choice, GaussianAnswer, composed_delta
+from thresher.privacy.composition import Choice, composed_delta
 from thresher.privacy.conversions import gaussian_delta
 from thresher.privacy.facts import PublicFacts
+from thresher.privacy.profiles import GaussianAnswer
 from thresher.vaults.losses import SQUARED, loss_named
 from thresher.vaults.problem import LinearProblem
 

@@ -220,12 +220,12 @@ class Overheard:
         pass
 
 
-def first_parts(task, data):
+def first_parts(task, data, sizes):
     """What the parties put into the first round, before noise: theta is 0 there, so it can be computed again."""
     plan, noise, heard = task.plan, NoiseSource(), Overheard()
-    rows = [rows_of_party(task, task.model(), file, most) for file, most in zip(data, ROWS, strict=True)]
-    parties = parties_of(DataSets([X for X, _ in rows]), np.concatenate([y for _, y in rows]), plan, noise, ROWS)
-    with GatheredVault(parties, ROWS, heard, plan, noise) as vault:
+    rows = [rows_of_party(task, task.model(), file, most) for file, most in zip(data, sizes, strict=True)]
+    parties = parties_of(DataSets([X for X, _ in rows]), np.concatenate([y for _, y in rows]), plan, noise, sizes)
+    with GatheredVault(parties, sizes, heard, plan, noise) as vault:
         vault.gradient(plan.problem.origin(), plan.releases[0], plan.settings["clip"])
     return heard.parts[0]
 
@@ -237,12 +237,13 @@ def holds(haystack, number):
 
 
 def test_one_partys_transcript_journal_and_words_hold_no_sum_without_noise(tmp_path):
-    data = write_data(tmp_path, ROWS)
-    task = write_task(tmp_path, free_ports(3), ROWS, rounds=2)
+    sizes = (1200, 800, 1000)  # so many that the sums of both columns that matter are long numbers, whatever the grid
+    data = write_data(tmp_path, sizes)
+    task = write_task(tmp_path, free_ports(3), sizes, rounds=2)
     transcript = tmp_path / "transcript"
     parties = [start(task, data, tmp_path, at, transcript=transcript if at == 1 else None) for at in range(3)]
     assert end(parties) == [0, 0, 0]
-    parts = first_parts(JointTask.read(task), data)
+    parts = first_parts(JointTask.read(task), data, sizes)
     total = np.sum(parts, axis=0)
     (answer, _), *_ = answers_of(tmp_path)
     seen = transcript.read_bytes()

@@ -15,9 +15,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import erfcx, ndtr
 
-from thresher.privacy import composition
-from thresher.privacy.composition import Choice, GaussianAnswer, PureAnswer, TiltedAnswer, composed_delta
+from thresher.privacy import composition, profiles
+from thresher.privacy.composition import Choice, composed_delta
 from thresher.privacy.conversions import gaussian_delta, zcdp_epsilon
+from thresher.privacy.profiles import GaussianAnswer, PureAnswer, TiltedAnswer
 
 FINE = 1001
 FINEST = 800.5  # cells that take less than .1 s for a few steps, and are as tight as the other ways are right
@@ -158,10 +159,11 @@ CASES = {
 }  # fmt: skip
 
 
-def problems(module):
-    """What is wrong with a version of the module."""
+def problems(module, answers):
+    """What is wrong with a version of the composition, or of the answers that it composes."""
     found = []
-    kinds = {each: getattr(module, each.__name__) for each in (Choice, GaussianAnswer, PureAnswer, TiltedAnswer)}
+    kinds = {each: getattr(answers, each.__name__) for each in (GaussianAnswer, PureAnswer, TiltedAnswer)}
+    kinds[Choice] = module.Choice
     for name, (steps, epsilon, truth) in CASES.items():
         own = [kinds[type(step)](*vars(step).values()) for step in steps]
         tilted = any(isinstance(step, TiltedAnswer) for step in steps)  # known by a table, and the truth by another
@@ -174,13 +176,13 @@ def problems(module):
             delta = module.composed_delta(own, epsilon, FINEST)
         if not truth * (1 - 1e-8) <= delta <= truth * (1 + (4e-3 if tilted else 1e-6)):
             found.append(f"{name} with {FINEST} cells: {delta} for {truth}")
-    steps = [module.Choice(0.4), module.GaussianAnswer(0.2)] * 6
+    steps = [module.Choice(0.4), answers.GaussianAnswer(0.2)] * 6
     fine = module.composed_delta(steps, 1.0, 96.5)
     found += [f"{cells} cells are below" for cells in (2.5, 3, 5, 8) if module.composed_delta(steps, 1.0, cells) < fine]
-    return [*found, *_problems_of_steps(module)]
+    return [*found, *_problems_of_steps(module, answers)]
 
 
-def _problems_of_steps(module):
+def _problems_of_steps(module, answers):
     """One step on values that were drawn, against what is read between the same nodes by other means."""
     found, rng = [], np.random.default_rng(0)
     for h, eta in ((0.3, 0.7), (0.3, 0.95), (0.11, 0.3)):
@@ -196,7 +198,7 @@ def _problems_of_steps(module):
         windows = known, range(-4, len(x) + 3), range(5, 8)
         for what, window in product(("choice", "answer"), windows):
             at = np.exp(x[0] + h * np.arange(window.start, window.stop))
-            step = module.Choice(eta) if what == "choice" else module.GaussianAnswer(0.5)
+            step = module.Choice(eta) if what == "choice" else answers.GaussianAnswer(0.5)
             truth = before_choice(eta, read)(at) if what == "choice" else _spread(at, read, 0.5)
             after = grid.before(step, values, known, window)
             low, high = after < truth * (1 - 1e-6), after > truth * (1 + 1e-6) + (0.012 if what == "choice" else 0.0)
@@ -213,7 +215,7 @@ def _spread(g, read, mu):
 
 
 def test_nothing_is_wrong():
-    assert problems(composition) == []
+    assert problems(composition, profiles) == []
 
 
 MUTANTS = {
@@ -263,13 +265,14 @@ MUTANTS = {
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_planted_error_is_caught(mutant, monkeypatch):
-    source = Path(composition.__file__).read_text()
     right, wrong = MUTANTS[mutant]
-    assert source.count(right) == 1, "the mutant is of a line that is no longer there"
-    broken = types.ModuleType("broken_composition")
-    monkeypatch.setitem(sys.modules, broken.__name__, broken)  # dataclasses look their module up
-    exec(compile(source.replace(right, wrong), "broken", "exec"), broken.__dict__)  # noqa: S102
-    assert problems(broken)
+    sources = {module.__name__: Path(module.__file__).read_text() for module in (profiles, composition)}
+    assert sum(source.count(right) for source in sources.values()) == 1, "the mutant is of a line that is not there"
+    for name, source in sources.items():  # answers first: the composition imports them
+        broken = types.ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, broken)  # dataclasses look their module up
+        exec(compile(source.replace(right, wrong), "broken", "exec"), broken.__dict__)  # noqa: S102
+    assert problems(sys.modules[composition.__name__], sys.modules[profiles.__name__])
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 0.7, 4.0])
@@ -278,7 +281,7 @@ def test_a_gaussian_tail_is_not_below_the_truth(mu):
         with mpmath.workdps(60):
             a, b = mpmath.mpf(y) / mu - mpmath.mpf(mu) / 2, mpmath.mpf(y) / mu + mpmath.mpf(mu) / 2
             truth = mpmath.ncdf(-a) - mpmath.exp(mpmath.mpf(y)) * mpmath.ncdf(-b)
-            found = mpmath.mpf(float(composition._gaussian_tail(np.array([y]), mu)[0]))
+            found = mpmath.mpf(float(profiles._gaussian_tail(np.array([y]), mu)[0]))
             assert truth <= found <= truth * (1 + mpmath.mpf(1e-8)) + mpmath.mpf(1e-299)
 
 
@@ -398,8 +401,8 @@ def test_the_functions_that_round_off_relies_on_are_as_right_as_is_said():
         (np.expm1, mpmath.expm1, small, 2.0**-50),
         (np.vectorize(math.expm1), mpmath.expm1, small, 2.0**-50),
         (np.vectorize(math.tanh), mpmath.tanh, steps, 2.0**-50),
-        (ndtr, mpmath.ncdf, tails[tails > -10], composition.SPECIAL / 2),
-        (erfcx, lambda x: mpmath.exp(x * x) * mpmath.erfc(x), tails[tails > 0], composition.SPECIAL / 2),
+        (ndtr, mpmath.ncdf, tails[tails > -10], profiles.SPECIAL / 2),
+        (erfcx, lambda x: mpmath.exp(x * x) * mpmath.erfc(x), tails[tails > 0], profiles.SPECIAL / 2),
     ]
     with mpmath.workdps(60):
         for ours, truth, places, within in checked:

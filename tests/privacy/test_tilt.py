@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from thresher.privacy.composition import TiltedAnswer
+from thresher.privacy.profiles import TiltedAnswer
 
 EPSILONS = np.array([-1.2, -0.5, -0.1, 0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.4])
 T = np.linspace(-12, 12, 20_001)

@@ -17,8 +17,9 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from thresher.privacy.arrays import Floats
-from thresher.privacy.composition import Choice, GaussianAnswer, Step
+from thresher.privacy.composition import Choice, Step
 from thresher.privacy.plan import Plan
+from thresher.privacy.profiles import GaussianAnswer
 
 __all__ = ["known_delta", "steps_of"]
 

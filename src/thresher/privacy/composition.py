@@ -13,9 +13,7 @@ The first asked is the outermost; delta(epsilon) is the value at g = e^epsilon. 
 phi is kept as upper bounds at the nodes x_j = epsilon + j h and read linearly in g between them, towards (0, 1) on the
 left, and as a constant on the right: phi is convex and does not increase, so that this is nowhere too low.
 
-Round-off goes upwards, too: every step adds a bound on its own, so that what is computed stays an upper bound of phi.
-Sums, products, quotients and roots are taken to be within 2^-53, exp, expm1 and tanh within 2^-50, erfcx and ndtr
-within half of ``SPECIAL`` (tests compare all of them with mpmath); the rest is proved in docs/guarantees.md.
+Round-off goes upwards, too, as in ``thresher.privacy.profiles``: what is computed stays an upper bound of phi.
 """
 
 from __future__ import annotations
@@ -24,46 +22,23 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
 from thresher.privacy.arrays import Floats
+from thresher.privacy.profiles import LEAST, MOST_LOSS, SMALLEST, SPECIAL, UNIT, Answer, GaussianAnswer, TiltedAnswer
 
-__all__ = ["Choice", "GaussianAnswer", "PureAnswer", "Step", "TiltedAnswer", "composed_delta"]
+__all__ = ["Choice", "Step", "composed_delta"]
 
 CELLS = 48.5
 """Nodes in the range of a choice, were all steps alike. Halves are tighter: kinks of a chord then lie between nodes."""
 
-MOST_ETA = 300.0  # beyond, likelihood ratios leave the range of numbers
 MOST_NODES = 4000
 """A range that takes more is read at wider steps."""
 
-MOVES = 64
-"""Parts of the way of a gradient, for what its Jacobian costs; any number is proved."""
-
-LEAST = 1e-9  # what reveals less is taken for this
-SPECIAL = 1e-13
-SMALLEST = 1e-300  # more than all that underflows
-_UNIT = 2.0**-52
 FEWEST = 16  # steps that a grid is made for; with fewer, small cells take no time
 FAR = 4.0  # what is less likely than delta by e^-FAR / cells^2 is left out of a window
 _TOGETHER = 24_000  # chords that are taken at once: they stay in the processor's own memory
-
-
-class Answer(Protocol):
-    """What has a profile: all that is known of it is k(y), at least H_{e^y} between any two neighbours."""
-
-    def excess(self, y: Floats) -> Floats:
-        """k(y) - (1 - e^y)+, not less than 0, and falling on both sides of 0."""
-        ...
-
-    @property
-    def rho(self) -> float:
-        """How far it reaches, as zCDP measures it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -75,107 +50,6 @@ class Choice:
     @property
     def rho(self) -> float:
         return self.eta**2 / 8
-
-
-@dataclass(frozen=True)
-class GaussianAnswer:
-    """Gaussian noise of standard deviation 1 on what moves by at most ``mu``."""
-
-    mu: float
-
-    @property
-    def rho(self) -> float:
-        return self.mu**2 / 2
-
-    def excess(self, y: Floats) -> Floats:
-        """For y < 0 it is e^y times that at -y, as N(0,1) and N(mu,1) are each other's mirror image."""
-        return np.exp(np.minimum(y, 0.0)) * _gaussian_tail(np.abs(y), self.mu)
-
-
-@dataclass(frozen=True)
-class PureAnswer:
-    """Anything that is epsilon-DP: no profile is above that of randomised response."""
-
-    epsilon: float
-
-    @property
-    def rho(self) -> float:
-        return self.epsilon**2 / 2
-
-    def excess(self, y: Floats) -> Floats:
-        most = self.epsilon * (1 + 4 * _UNIT)
-        beyond = np.exp(np.minimum(y, 0.0)) * -np.expm1(np.minimum(np.abs(y) - most, 0.0))
-        return beyond / (1 + math.exp(-most)) * (1 + SPECIAL)
-
-
-@dataclass(frozen=True)
-class TiltedAnswer:
-    """What is found with a Gaussian tilt in the objective, whose noise hides a shift of ``mu`` and whose Jacobians
-    differ by a factor of at most e^jacobian between neighbours.
-
-    Two bounds (docs/guarantees.md). The loss is at most jacobian + mu^2/2 + mu S in law (``_summed``). And no row can
-    spend both at one place: its Jacobian is more than 1 only while its gradient moves, at most by 2 clip (``_moving``).
-    """
-
-    jacobian: float
-    mu: float
-
-    @property
-    def rho(self) -> float:
-        return self.mu**2 / 2  # beside the jacobian
-
-    def excess(self, y: Floats) -> Floats:
-        """The smaller bound. For y < 0 it is e^y times that at -y, as neighbours are so either way round."""
-        far = np.abs(y)
-        apart = self._summed(far, 0.0) + self._moving(far)
-        return np.exp(np.minimum(y, 0.0)) * np.minimum(self._summed(far, self.jacobian), apart) * (1 + 20 * SPECIAL)
-
-    def _summed(self, y: Floats, jacobian: float) -> Floats:
-        """E (1 - e^(y - loss))+ for y >= 0, the integral of e^(y - l) P(loss > l) over l from y, with the loss jacobian
-        + mu^2/2 + mu S.
-
-        S = (|Z1| + |Z2|)/2, Z1 and Z2 standard normal, of a correlation that nobody knows. ``_tail_of_means`` is not
-        below P(S > s) for any correlation, so it is the tail of an S that S does not exceed in law.
-        """
-        least = (jacobian + self.mu**2 / 2) * (1 + 8 * _UNIT)
-        values = self._beyond(np.maximum(y - least - 8 * _UNIT * np.abs(y), 0.0) / self.mu * (1 - 4 * _UNIT))
-        summed: Floats = -np.expm1(np.minimum(y - least, 0.0)) + np.exp(np.minimum(y - least, 0.0)) * values
-        return summed * (1 + 20 * SPECIAL)
-
-    def _moving(self, y: Floats) -> Floats:
-        """What the Jacobian adds to the bound without it: 2/(1 - e^-jacobian) density(0) times the integral, for d from
-        mu/2 to mu, of C e^(-l (y - jacobian)) (e^(l (l+1) d^2/2) + e^(l (l+1) (mu-d)^2/2)), C = l^l / (1+l)^(l+1).
-
-        Any l > 0 will do, one for each d; in d both terms are convex, so a chord is not below them.
-        """
-        jacobian = max(self.jacobian, LEAST) * (1 + 8 * _UNIT)
-        nodes = np.linspace(self.mu / 2, self.mu, MOVES + 1) * (1 + 8 * _UNIT)
-        left = (y - jacobian - 8 * _UNIT * (np.abs(y) + jacobian))[:, None]
-        lower, upper = nodes[:-1], nodes[1:]
-        rest = np.maximum(left, SMALLEST)
-        middle = (lower + upper) / 2
-        best = (rest + np.sqrt(rest**2 + 4 * middle**2)) / (2 * middle**2) - 0.5  # or nearly so
-        order = np.maximum(best, LEAST)
-        first = -order * (np.log1p(1 / order) + rest) - np.log1p(order)
-        ends = np.zeros(())
-        for d in (lower, upper, nodes[-1] - lower, nodes[-1] - upper):
-            ends = ends + np.exp(np.minimum(first + order * (order + 1) * d**2 / 2, MOST_ETA))
-        moving = (ends / 2 * np.diff(nodes)).sum(axis=1) * math.sqrt(2 / math.pi) / -math.expm1(-jacobian)
-        return np.where(left[:, 0] > 0, moving * (1 + 100 * SPECIAL) + SMALLEST, math.inf)
-
-    def _beyond(self, s: Floats) -> Floats:
-        """The integral of mu e^(-mu (t - s)) P(S > t) over t from s."""
-        places, tails = _tail_of_means()
-        whole = _normal_beyond(np.maximum(s, places[-1]), self.mu)
-        widths = self.mu * np.diff(places)[::-1]
-        at_places = [float(_normal_beyond(places[-1:], self.mu)[0])]
-        for lost, keep, tail in zip(-np.expm1(-widths), np.exp(-widths), tails[::-1], strict=True):
-            at_places.append(lost * tail + keep * at_places[-1])
-        at_place = np.array(at_places[::-1])
-        i = np.minimum(np.searchsorted(places, s, side="right") - 1, len(tails) - 1)
-        rest = np.maximum(places[i + 1] - s, 0.0)
-        inside = -np.expm1(-self.mu * rest) * tails[i] + np.exp(-self.mu * rest) * at_place[i + 1]
-        return np.where(s < places[-1], inside, whole) * (1 + 20 * SPECIAL)
 
 
 Step = Choice | Answer
@@ -191,7 +65,7 @@ def composed_delta(steps: Sequence[Step], epsilon: float, cells: float = CELLS) 
     merged = _merged(steps)
     if not merged:
         return 0.0
-    if any(isinstance(step, Choice) and step.eta > MOST_ETA for step in merged):
+    if any(isinstance(step, Choice) and step.eta > MOST_LOSS for step in merged):
         return 1.0
     grid, windows = _windows(merged, epsilon, cells)
     values = grid.innermost(merged[-1], windows[-1])
@@ -209,11 +83,11 @@ def _merged(steps: Sequence[Step]) -> list[Step]:
         if step in (Choice(0.0), GaussianAnswer(0.0)):
             continue
         if isinstance(step, GaussianAnswer) and isinstance(last, GaussianAnswer):
-            merged[-1] = GaussianAnswer(max(math.hypot(step.mu, last.mu), LEAST) * (1 + 4 * _UNIT))
+            merged[-1] = GaussianAnswer(max(math.hypot(step.mu, last.mu), LEAST) * (1 + 4 * UNIT))
         elif isinstance(step, Choice):
-            merged.append(Choice(max(step.eta, LEAST) * (1 + 4 * _UNIT)))
+            merged.append(Choice(max(step.eta, LEAST) * (1 + 4 * UNIT)))
         elif isinstance(step, GaussianAnswer):
-            merged.append(GaussianAnswer(max(step.mu, LEAST) * (1 + 4 * _UNIT)))
+            merged.append(GaussianAnswer(max(step.mu, LEAST) * (1 + 4 * UNIT)))
         else:
             merged.append(step)
     return merged
@@ -231,7 +105,7 @@ class _Grid:
     def innermost(self, step: Step, window: range) -> Floats:
         """The value before the last step, in closed form, a little to the left of nodes that are not known better."""
         nodes = self.epsilon + self.h * np.arange(window.start, window.stop, dtype=np.float64)
-        x = nodes - 8 * _UNIT * max(self.epsilon, abs(nodes[0]), abs(nodes[-1]))
+        x = nodes - 8 * UNIT * max(self.epsilon, abs(nodes[0]), abs(nodes[-1]))
         if isinstance(step, Choice):
             return _falling(_last_choice(step.eta, x) * (1 + SPECIAL))
         return _falling((-np.expm1(np.minimum(x, 0.0)) + step.excess(x)) * (1 + SPECIAL))
@@ -257,7 +131,7 @@ class _Grid:
         right = _until(answer, self.smallest, self.h, most[0])
         left = _until(answer, self.smallest, -self.h, most[1])
         lags = self.h * np.arange(-left, right + 1, dtype=np.float64)
-        excess = answer.excess(lags * (1 - 4 * _UNIT))  # it falls on both sides: no less than at the lags themselves
+        excess = answer.excess(lags * (1 - 4 * UNIT))  # it falls on both sides: no less than at the lags themselves
         spread = np.zeros(len(window))
         first = known.start - left - window.start  # where the first kink's first lag is
         whole = np.convolve(kinks, excess)[max(-first, 0) : max(len(window) - first, 0)]
@@ -265,14 +139,14 @@ class _Grid:
         left_out = (excess[0] if left < most[1] else 0.0), (excess[-1] if right < most[0] else 0.0)
         beyond = kinks.sum() * max(left_out)  # nor has a lag that is left out more
         here = self._read(values, known, window)
-        return (here + (spread + beyond) * (1 + 20 * SPECIAL)) * (1 + 4 * _UNIT) + SMALLEST  # type: ignore[no-any-return]
+        return (here + (spread + beyond) * (1 + 20 * SPECIAL)) * (1 + 4 * UNIT) + SMALLEST  # type: ignore[no-any-return]
 
     def _kinks(self, values: Floats) -> Floats:
         """kappa_j, the change of slope at g_j times g_j; 0 instead of less, where bounds are not convex, is more."""
         steps = np.diff(values, append=values[-1])
         down = steps / math.expm1(self.h)
         up = np.concatenate([[values[0] - 1.0], steps[:-1] / -math.expm1(-self.h)])
-        kinks: Floats = np.maximum(down - up, 0.0) + 16 * _UNIT * (np.abs(down) + np.abs(up))
+        kinks: Floats = np.maximum(down - up, 0.0) + 16 * UNIT * (np.abs(down) + np.abs(up))
         return kinks
 
     def _before_choice(self, eta: float, values: Floats, known: range, window: range) -> Floats:
@@ -301,7 +175,7 @@ class _Grid:
         best = np.zeros(n)
         for chords, places in (lower, q), (upper, q_later), (sooner, q), (later, q_later[1:]):
             chords.raise_to(best, places)
-        return best + 32 * _UNIT * (3 + eta + eta / self.h) * here[:n] + SMALLEST
+        return best + 32 * UNIT * (3 + eta + eta / self.h) * here[:n] + SMALLEST
 
 
 def _windows(steps: Sequence[Step], epsilon: float, cells: float) -> tuple[_Grid, list[range]]:
@@ -378,39 +252,3 @@ def _last_choice(eta: float, x: Floats) -> Floats:
     within = np.clip(x, -eta, eta)
     inside = np.square(-np.expm1((within - eta) / 2)) / -math.expm1(-eta)
     return np.maximum(inside * (np.abs(x) <= eta), -np.expm1(np.minimum(x, 0.0)))
-
-
-def _gaussian_tail(y: Floats, mu: float) -> Floats:
-    """H_{e^y} of N(mu,1) against N(0,1) for y >= 0, not less than it."""
-    return _tails_apart(y / mu - mu / 2, y / mu + mu / 2)
-
-
-def _normal_beyond(s: Floats, mu: float) -> Floats:
-    """The integral of mu e^(-mu (t - s)) P(|Z| > t) over t from s, not less than it."""
-    return 2 * _tails_apart(s, s + mu)
-
-
-def _tails_apart(a: Floats, b: Floats) -> Floats:
-    """P(Z > a) - e^((b^2 - a^2)/2) P(Z > b) for a < b, by tail-to-density ratios, which lose nothing."""
-    density = np.exp(-np.square(a) / 2) / 2
-    far = erfcx(b / math.sqrt(2)) * (1 - SPECIAL)
-    near = np.where(a > 0, density * erfcx(np.maximum(a, 0.0) / math.sqrt(2)), ndtr(-a)) * (1 + SPECIAL)
-    tail: Floats = np.maximum(near - density * far, 0.0) * (1 + 20 * SPECIAL) + SMALLEST
-    return tail
-
-
-@lru_cache(maxsize=1)
-def _tail_of_means() -> tuple[Floats, Floats]:
-    """Places s_0 = 0 .. s_m = sqrt(3), and for each cell between them a number that P((|Z1| + |Z2|)/2 > s) does not
-    exceed, whatever the correlation; beyond, P(|Z| > s) is one (docs/guarantees.md).
-
-    (|Z1| + |Z2|)/2 = max(sqrt(w) |X|, sqrt(1-w) |Y|), X and Y independent and w from 0 to 1; by symmetry from 1/2.
-    P(sqrt(w) |X| > s) grows with w, so a cell of w is bounded by its ends; and both fall with s.
-    """
-    places = np.linspace(0.0, math.sqrt(3) * (1 + 4 * _UNIT), 513)
-    w = np.linspace(0.5, 1.0, 513)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        s = places[:-1, None]
-        more = np.minimum(2 * ndtr(-s / np.sqrt(w[1:])) * (1 + SPECIAL), 1.0)
-        less = np.minimum(2 * ndtr(-s / np.sqrt(1 - w[:-1])) * (1 + SPECIAL), 1.0)
-    return places, np.max(more + less * (1 - more), axis=1) * (1 + SPECIAL)

@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Budget, is_whole
-from thresher.privacy.composition import CELLS, SPECIAL, Choice, Step, composed_delta
+from thresher.privacy.composition import CELLS, Choice, Step, composed_delta
+from thresher.privacy.profiles import SPECIAL
 from thresher.privacy.releases import Release
 
 __all__ = ["EXACT", "Order", "epsilon_in_order", "epsilon_of_sum", "is_order_of", "least_noise", "positions"]

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Self
 
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Adjacency, Budget, is_whole
-from thresher.privacy.composition import GaussianAnswer, Step
+from thresher.privacy.composition import Step
 from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.facts import PublicFacts, Settings
+from thresher.privacy.profiles import GaussianAnswer
 from thresher.privacy.questions import CertifiedSearch, Clips, Question, question_named
 from thresher.privacy.sensitivity import CERTIFIED
 

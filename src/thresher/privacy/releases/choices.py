@@ -11,8 +11,9 @@ from scipy.special import ndtr, ndtri
 from thresher.privacy import questions
 from thresher.privacy.accounting import Cost
 from thresher.privacy.budget import Budget, is_whole
-from thresher.privacy.composition import Choice, GaussianAnswer, PureAnswer, Step
+from thresher.privacy.composition import Choice, Step
 from thresher.privacy.conversions import choice_epsilon, gaussian_mu
+from thresher.privacy.profiles import GaussianAnswer, PureAnswer
 from thresher.privacy.questions import Question
 from thresher.privacy.releases.base import Release, check_multiplier
 

@@ -10,7 +10,8 @@ from scipy.special import log_ndtr
 
 from thresher.privacy import questions
 from thresher.privacy.accounting import ORDERS, Cost
-from thresher.privacy.composition import GaussianAnswer, PureAnswer, Step, TiltedAnswer
+from thresher.privacy.composition import Step
+from thresher.privacy.profiles import GaussianAnswer, PureAnswer, TiltedAnswer
 from thresher.privacy.questions import Question
 from thresher.privacy.releases.base import GaussianRelease, Release, check_multiplier
 
