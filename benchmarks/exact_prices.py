@@ -17,7 +17,7 @@ from accuracy import header, row
 from thresher.algorithms import FrankWolfe, Newton, ObjectivePerturbation, Peeling, Pursuit, TwoStage
 from thresher.algorithms.one_vs_rest import OneVsRest
 from thresher.models.scaler import ColumnRanges
-from thresher.privacy import composition, pricing
+from thresher.privacy import composition, pricing, profiles
 from thresher.privacy.bounds import Bounds
 from thresher.privacy.budget import Budget
 from thresher.privacy.facts import PublicFacts
@@ -63,7 +63,7 @@ def report(names: Iterable[str], budgets: list[Budget]) -> None:
 
 def less_noise(plan: Plan) -> tuple[float, float]:
     """The part of its noise that a plan can do without, and the seconds that it took to find it."""
-    for kept in (pricing._least_factor, pricing._priced, pricing._steps, composition._tail_of_means):
+    for kept in (pricing._least_factor, pricing._priced, pricing._steps, profiles._tail_of_means):
         kept.cache_clear()
     start = time.process_time()
     least = plan.with_least_noise()
