@@ -66,9 +66,8 @@ def asked(vault, plan):
 
 
 def test_all_that_mix_kinds_of_questions_are_here():
-    assert {"pursuit", "peeling", "two-stage", "dpsl-kt", "private-scaler"} <= {
-        name.split("-squared")[0] for name in CASES
-    }
+    mixed = {"newton", "pursuit", "screened-ight", "peeling", "two-stage", "dpsl-kt", "private-scaler"}
+    assert mixed <= {name.split("-squared")[0] for name in CASES}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -162,3 +161,44 @@ def test_an_order_that_is_not_of_the_releases_is_refused(name, wrong):
 def test_choices_of_several_kinds_without_an_order_are_priced_by_what_adds_up():
     one, other = GumbelQuantile.for_rho(0.01, times=5), GumbelQuantile.for_rho(0.02, times=5)
     assert least_noise((one, other), None, Budget(1.0, 1e-6)) == (one, other)
+
+
+# -- orders that somebody else may have written -------------------------------------------------------------------------
+
+
+def refused(plan, order):
+    return bool(problems_of_order(plan.algorithm, {**plan.settings, "order": tuple(order)}, plan.releases))
+
+
+def moved(order, whence, where):
+    rest = [*order[:whence], *order[whence + 1 :]]
+    return (*rest[:where], order[whence], *rest[where:])
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("screened-ight")])
+def test_rounds_of_screened_ight_may_not_be_told_in_another_order(name):
+    """Any two questions swapped, any one moved: refused, unless that leaves the order as it was."""
+    _, plan = CASES[name]
+    assert not refused(plan, plan.order)
+    for one, other in combinations(range(len(plan.order)), 2):
+        swapped = list(plan.order)
+        swapped[one], swapped[other] = swapped[other], swapped[one]
+        assert refused(plan, swapped) == (tuple(swapped) != plan.order)
+        assert refused(plan, moved(plan.order, one, other)) == (moved(plan.order, one, other) != plan.order)
+
+
+@pytest.mark.parametrize("name", ["screened-ight-squared-True", "screened-ight-logistic-True"])
+def test_no_round_of_screened_ight_gives_its_gradient_to_another(name):
+    """All gradients in the order they are listed in, one of them in the round before or after, or in the beginning."""
+    _, plan = CASES[name]
+    questions = [release.question.name for release in dict.fromkeys(plan.releases)]
+    gradients = [at for at in plan.order if questions[at] == "restricted gradient"]
+    shape = [questions[at] for at in plan.order]
+    places = [at for at, question in enumerate(shape) if question == "restricted gradient"]
+    for place in places:
+        for where in range(len(shape)):
+            changed, left = moved(shape, place, where), iter(gradients)
+            if list(changed) != shape:
+                at = {question: position for position, question in enumerate(questions)}
+                order = [next(left) if each == "restricted gradient" else at[each] for each in changed]
+                assert refused(plan, order)

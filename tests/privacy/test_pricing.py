@@ -30,6 +30,7 @@ from thresher.vaults.problem import LinearProblem
 BUDGETS = [Budget(0.1, 1e-6), Budget(1.0, 1e-9), Budget(8.0, 1e-5, "add-remove")]
 PROBLEM = LinearProblem(5000, 40, Bounds(1.0, target=(-1.0, 1.0)), sparsity=5, loss=SQUARED, intercept=True)
 ALGORITHMS = [Pursuit(), Peeling(), FrankWolfe(), TwoStage()]
+PAPER = Peeling(loop="paper")  # two questions, in turns
 
 
 def mixed(rho):
@@ -115,7 +116,7 @@ def test_a_chance_that_is_lost_comes_off_delta():
 
 def fitted(**facts):
     X = np.random.default_rng(0).uniform(-1, 1, (400, 8))
-    facts = {"epsilon": 2.0, "delta": 1e-6, "feature_bound": 1.0, "target_bound": 1.0, "algorithm": "peeling", **facts}
+    facts = {"epsilon": 2.0, "delta": 1e-6, "feature_bound": 1.0, "target_bound": 1.0, "algorithm": PAPER, **facts}
     return SparseRegressor(2, **facts).fit(X, np.clip(X[:, 0] - X[:, 1], -1, 1))
 
 
@@ -196,7 +197,7 @@ def test_a_sum_of_fits_is_the_least_of_what_adds_up_and_of_the_sum_of_their_pric
 def test_three_classes_are_priced_together():
     X = np.random.default_rng(0).uniform(-1, 1, (600, 6))
     y = np.digitize(X[:, 0], [-0.3, 0.3])
-    model = SparseClassifier(2, epsilon=4.0, delta=1e-6, feature_bound=1.0, algorithm="peeling", classes=[0, 1, 2])
+    model = SparseClassifier(2, epsilon=4.0, delta=1e-6, feature_bound=1.0, algorithm=PAPER, classes=[0, 1, 2])
     certificate = model.fit(X, y).certificate_
     assert EXACT in certificate.composition
     assert certificate.settings["order"] == (0, 1) * certificate.settings["rounds"] * 3

@@ -171,7 +171,8 @@ IN_ORDER: Mapping[str, str] = {
     "(near maximum;gram;(near maximum;restricted gradient;)+)+(gram;)?((near maximum;)?restricted gradient;)?",
     "pursuit": "(restricted gradient;|quantile;)?"
     "(quantile;(selection;)?(moments;)?(quantile;gram;)?quantile;restricted gradient;)+",
-    "screened-ight": "(restricted gradient;)?mean;near maximum;(near maximum;(restricted gradient;){1,2})+",
+    "screened-ight": "mean;near maximum;(near maximum;restricted gradient;)+"
+    "|(restricted gradient;)?mean;near maximum;(near maximum;restricted gradient;restricted gradient;)+",
     "peeling": "(selection;restricted gradient;)+"
     "|(quantile;)?(near maximum;selection;restricted gradient;step length;)+step length;"
     "(near maximum;restricted gradient;)?",
