@@ -163,7 +163,7 @@ def test_choices_of_several_kinds_without_an_order_are_priced_by_what_adds_up():
     assert least_noise((one, other), None, Budget(1.0, 1e-6)) == (one, other)
 
 
-# -- orders that somebody else may have written -------------------------------------------------------------------------
+# -- orders that somebody else may have written ------------------------------------------------------------------------
 
 
 def refused(plan, order):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from thresher.algorithms import Peeling
+from thresher.audit import pairs
 from thresher.audit.broken import (
     AskedTwice,
     BarePart,
@@ -28,17 +30,18 @@ from thresher.audit.broken import (
     WholeBatch,
     WrongSign,
 )
-from thresher.audit.cases import AuditCase
+from thresher.audit.cases import AuditCase, Claim
 from thresher.audit.game import Suspect
 from thresher.audit.questions import QUESTIONS, AuditedQuestion
+from thresher.audit.shortcuts import ExactLengths, ExactMeans, NarrowScreen
 from thresher.vaults.vault import Vault
 
 __all__ = ["broken_cases"]
 
 
 def broken_cases() -> list[AuditCase]:
-    """Of a curator's questions, of random batches, of people and of parties."""
-    return [*_broken(), *_broken_batches(), *_broken_reports(), *_broken_parties()]
+    """Of a curator's questions, of random batches, of people, of parties, and of whole algorithms."""
+    return [*_broken(), *_broken_batches(), *_broken_reports(), *_broken_parties(), *_shortcuts()]
 
 
 def _broken() -> list[AuditCase]:
@@ -118,6 +121,16 @@ def _broken_parties() -> list[AuditCase]:
         _broken_case(name, how, {"vault": vault}, runs)
         for name, copies in breaks.items()
         for how, (vault, runs) in copies.items()
+    ]
+
+
+def _shortcuts() -> list[AuditCase]:
+    """Algorithms that go on with what is exact, on pairs where a single row decides how."""
+    means, lengths = Suspect(NarrowScreen(), vault=ExactMeans), Suspect(Peeling(iterations=4), vault=ExactLengths)
+    claim = Claim(2.0, 0.01)
+    return [
+        AuditCase("screened-ight-exact-means", "broken", means, pairs.halves(), claim, 600, "exact-means"),
+        AuditCase("peeling-exact-lengths", "broken", lengths, pairs.crowd(50), claim, 2_500, "exact-lengths"),
     ]
 
 

@@ -31,6 +31,7 @@ from thresher.algorithms import (
     OutputPerturbation,
     Peeling,
     Pursuit,
+    ScreenedIGHT,
     TwoStage,
 )
 from thresher.audit import pairs
@@ -42,6 +43,7 @@ from thresher.audit.membership import MembershipResult, membership
 from thresher.audit.pairs import Pair
 from thresher.audit.printed_cases import printed_cases
 from thresher.audit.questions import QUESTIONS
+from thresher.audit.shortcuts import NarrowScreen
 from thresher.data.laws import dpsl_kt_law
 from thresher.estimates.columns import FrequentTexts, MeanFlags
 from thresher.federated.plans import with_joint_noise
@@ -165,6 +167,11 @@ def _algorithms() -> list[AuditCase]:
         (Pursuit(), class_rises, MIXED, 5_000),
         (Peeling(), row, MIXED, 10_000),
         (Peeling(), class_rises, MIXED, 10_000),
+        (Peeling(iterations=4), pairs.crowd(50), MIXED, 5_000),
+        (ScreenedIGHT(), row, MIXED, 3_000),
+        (ScreenedIGHT(), three_classes, MIXED, 3_000),
+        (ScreenedIGHT(), added, MIXED, 3_000),
+        (NarrowScreen(), pairs.halves(), MIXED, 3_000),
         (FrankWolfe(iterations=10), row, MIXED, 10_000),
         (ObjectivePerturbation(ridge=10.0), one_column, MIXED, 10_000),  # a ridge that keeps the row's residual clipped
         (TwoStage(ridge=10.0), one_column, MIXED, 10_000),

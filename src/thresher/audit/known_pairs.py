@@ -4,6 +4,9 @@ The price of choices and Gaussian answers in a known order is attained by mechan
 mechanism with two outcomes, whose likelihood ratio is e^-t or e^(eta - t), and Gaussian noise on what moves as far as
 it may. With every t chosen beforehand, the ratio of a whole plan is a product of powers, and delta a finite sum: a
 lower bound on the delta of everything that has the plan's price.
+
+Of joint noise the law is known outcome by outcome: two neighbours that are as far apart as they may be, in one
+coordinate, need a delta that is a finite sum, too.
 """
 
 from __future__ import annotations
@@ -16,14 +19,17 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import binom
 
+from thresher.audit.joint_witness import log_chances
 from thresher.privacy.arrays import Floats
 from thresher.privacy.composition import Choice, Step
 from thresher.privacy.plan import Plan
 from thresher.privacy.profiles import GaussianAnswer
+from thresher.privacy.releases import JointRelease
 
-__all__ = ["known_delta", "steps_of"]
+__all__ = ["known_delta", "known_joint_delta", "steps_of"]
 
 PLACES = 41  # where t may lie in the range of a choice
+REACH = 40.0  # standard deviations of joint noise, beyond which no outcome counts
 FEWEST = 1e-30  # what is less likely is left out: the bound only falls
 
 
@@ -38,6 +44,14 @@ def known_delta(steps: Sequence[Step], epsilon: float) -> float:
     mu = math.sqrt(math.fsum(step.mu**2 for step in steps if isinstance(step, GaussianAnswer)))
     choices = Counter(step.eta for step in steps if isinstance(step, Choice))
     return max(_delta(choices, mu, epsilon, part) for part in np.linspace(0.02, 0.98, PLACES))
+
+
+def known_joint_delta(release: JointRelease, epsilon: float) -> float:
+    """The delta that one use of joint noise needs at ``epsilon``, where neighbours are whole grid steps apart."""
+    reach = math.ceil(REACH * release.law.sd)
+    at = np.arange(-reach, reach + 1)
+    here, there = (np.exp(log_chances(at - apart, release.law)) for apart in (0, math.floor(release.shift)))
+    return float(np.maximum(there - math.exp(epsilon) * here, 0.0).sum())
 
 
 def _delta(choices: Counter[float], mu: float, epsilon: float, part: float) -> float:

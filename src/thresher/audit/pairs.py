@@ -30,6 +30,7 @@ __all__ = [
     "crowd",
     "edge",
     "full_row",
+    "halves",
     "label_ends",
     "leaning",
     "mirrored_row",
@@ -188,6 +189,21 @@ def crowd(n: int = 20) -> Pair:
     high = low.copy()
     high[0] = WILD
     return Pair("crowd", (X, low), (X, high), _problem(n, 1, 1, SQUARED))
+
+
+def halves(n: int = 41) -> Pair:
+    """One row joins those that use the first column alone or those that use the second, which are as many.
+
+    So which of the two columns is used more depends on that row. The two halves have opposite targets: the gradient on
+    the one column is the negative of that on the other.
+    """
+    half = n // 2
+    X, y = np.zeros((n, 2)), np.zeros(n)
+    X[1 : half + 1, 0], y[1 : half + 1] = WILD, WILD
+    X[half + 1 :, 1], y[half + 1 :] = WILD, -WILD
+    Z = X.copy()
+    X[0, 0] = Z[0, 1] = WILD
+    return Pair("halves", (X, y), (Z, y), _problem(n, 2, 1, SQUARED))
 
 
 def turned_row(n: int = 20) -> Pair:
