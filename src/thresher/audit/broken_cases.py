@@ -108,13 +108,13 @@ def _broken_parties() -> list[AuditCase]:
     """
     both: dict[str, tuple[type[Vault], int]] = {
         "unclipped": (UnclippedParties, 500),
-        "known-coins": (KnownCoins, 6_000),
+        "known-coins": (KnownCoins, 3_000),
     }
     one: dict[str, tuple[type[Vault], int]] = {
-        "quiet": (QuietCoins, 24_000),
+        "quiet": (QuietCoins, 10_000),
         "no-dither": (NoDither, 500),
         "bare-part": (BarePart, 500),
-        "asked-twice": (AskedTwice, 30_000),
+        "asked-twice": (AskedTwice, 8_000),
     }
     breaks = {"joint-gradient": one | both, **dict.fromkeys(("joint-minimiser", *SHARED), both)}
     return [
