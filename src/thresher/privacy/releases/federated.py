@@ -35,6 +35,7 @@ ROUNDING = 160  # grid steps of the sensitivity for every unit that rounding may
 COINS = ((0.2, 256), (0.5, 1024), (math.inf, 4096))  # by shift over sd: a larger one needs longer tails
 SHIFT_ROUND_OFF = 1 + 1e-12  # of the floating-point division by the grid step
 LEAST_FACTOR = 2.0**-6  # of the noise that a Gaussian would need: where the search for a calibration gives up
+FAR_APART = 2.0  # shifts over sd, beyond which nothing may have to be set aside: Renyi curves lose little there
 ASIDE = 1 / 64  # of delta, for the tails of the noise: it costs 0.1 % of noise, and more would hardly save any
 
 
@@ -72,8 +73,21 @@ class JointRelease(Release):
         if not budget.private:
             raise ValueError("epsilon is infinite: parties never add up without noise; give a finite epsilon")
         relative = gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(times)  # shift over sd, were it Gaussian
+        asides = [0.0] * (adds_up or relative > FAR_APART) + [ASIDE * budget.delta] * (not adds_up)
+        found = [cls._within(budget, times, touched, relative, aside) for aside in asides]
+        kept = [release for release in found if release is not None]
+        if not kept:
+            raise ValueError(
+                f"epsilon={budget.epsilon:g}, delta={budget.delta:g}: no joint noise on {touched} coordinates "
+                "keeps that; ask for fewer rounds, a larger epsilon or a larger delta"
+            )
+        return min(kept, key=lambda release: release.sd_per_sensitivity)
+
+    @classmethod
+    def _within(cls, budget: Budget, times: int, touched: int, relative: float, aside: float) -> Self | None:
+        """The least noise that keeps the budget where so much of delta is set aside, if any does."""
         steps = (ROUNDING + 1) * math.sqrt(touched) / relative  # the sd that makes rounding harmless
-        law = cls._shape(relative, steps, 0.0 if adds_up else ASIDE * budget.delta)
+        law = cls._shape(relative, steps, aside)
         sd = cls(times, 1.0, touched, **law).law.sd
 
         def at(factor: float) -> Self | None:
@@ -88,10 +102,7 @@ class JointRelease(Release):
         while (found := at(low)) is None:
             high, low = low, low * 0.97
             if low < LEAST_FACTOR:
-                raise ValueError(
-                    f"epsilon={budget.epsilon:g}, delta={budget.delta:g}: no joint noise on {touched} coordinates "
-                    "keeps that; ask for fewer rounds, a larger epsilon or a larger delta"
-                )
+                return None
         for _ in range(12):
             middle = (low + high) / 2
             better = at(middle)
