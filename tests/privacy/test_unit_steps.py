@@ -215,7 +215,9 @@ def test_the_price_is_that_of_gaussian_noise_and_of_what_is_set_aside():
     assert shared.cost().lost == 0
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-6), (3.0, 1e-6), (1.0, 1e-9), (8.0, 1e-5), (20.0, 1e-6)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-6), (3.0, 1e-6), (1.0, 1e-9), (8.0, 1e-5), (20.0, 1e-6)]
+)
 @pytest.mark.parametrize(("times", "touched"), [(1, 1), (40, 124), (1500, 100)])
 def test_calibration_fills_the_budget_at_little_more_than_a_gaussians_noise(epsilon, delta, times, touched):
     for kind, most in ((BinomialGradient, 1.07), (SkellamGradient, 1.0075)):
