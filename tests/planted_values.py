@@ -20,7 +20,8 @@ NUMBER = float("918273" + ".645")  # in two parts: tracebacks quote source lines
 WORD = "Zaphod" + "Quux"
 N, D = 217, 4  # a number of rows that nothing else has
 
-VALUES = re.compile(r"918[,_]?27[34]|9\.18\d*e\+?0?5|zaphod|1977", re.IGNORECASE)  # repr, %g, %d, %e, dates of birth
+# repr, %g, %d, %e, dates of birth; other numbers may hold the digits of the year
+VALUES = re.compile(r"918[,_]?27[34]|9\.18\d*e\+?0?5|zaphod|(?<![\d.])1977(?!\d)", re.IGNORECASE)
 ROWS = re.compile(r"(?<![\d.])(?<!line )21[267](?!\d)")
 
 rng = np.random.default_rng(0)

@@ -81,7 +81,12 @@ def test_50_patients_are_too_few_and_4000_rows_are_enough(model, n, d, answer):
 
 @pytest.mark.parametrize(
     ("n", "d", "s", "epsilon", "answer"),
-    [(300, 200, 10, 0.5, "no"), (400, 2000, 5, 1.0, "perhaps"), (800, 1000, 10, 1.0, "no"), (62, 2000, 5, 4.0, "no")],
+    [
+        (300, 200, 10, 0.5, "no"),
+        (400, 2000, 5, 1.0, "perhaps"),
+        (800, 1000, 10, 1.0, "perhaps"),
+        (62, 2000, 5, 4.0, "no"),
+    ],
 )
 def test_where_noise_exceeds_the_signal_the_verdict_is_not_yes(n, d, s, epsilon, answer):
     """The warning that needs no simulation does not contradict the one that rests on it."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["Skellam", "integer_l1"]
+__all__ = ["LEAST_VARIANCE", "Skellam", "integer_l1"]
+
+LEAST_VARIANCE = 3
+"""In squared grid steps: of less noise it is not known how well it hides a step."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,9 @@ class Skellam:
 
         With P(t) the chance of t, P(t-1) P(t+1) / P(t)^2 >= 1 - 1/sqrt(v^2 - 1) = e^-k, v the variance; so no two
         neighbouring normal scores Phi^-1(P(Z <= t)) are farther apart than c with c^2 - c^4/4 = k (docs/federated.md,
-        Theorem 3). Below a variance of 3 none is known.
+        Theorem 3). Below ``LEAST_VARIANCE`` none is known.
         """
-        if self.variance < 3:
+        if self.variance < LEAST_VARIANCE:
             return math.inf
         k = -math.log1p(-1 / math.sqrt(self.variance**2 - 1))
         return math.sqrt(2 * k / (1 + math.sqrt(1 - k))) * (1 + 1e-12)

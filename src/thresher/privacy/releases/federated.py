@@ -14,7 +14,7 @@ from thresher.privacy.accounting import ORDERS, Cost
 from thresher.privacy.budget import Budget, is_whole
 from thresher.privacy.conversions import gaussian_mu
 from thresher.privacy.laws.dithered_binomial import DitheredBinomial
-from thresher.privacy.laws.skellam import Skellam, integer_l1
+from thresher.privacy.laws.skellam import LEAST_VARIANCE, Skellam, integer_l1
 from thresher.privacy.laws.unit_steps import binomial_steps
 from thresher.privacy.questions import Question
 from thresher.privacy.releases.base import Release, check_multiplier
@@ -183,7 +183,7 @@ class SkellamRelease(JointRelease):
 
     @classmethod
     def _shape(cls, relative: float, steps: float, aside: float) -> dict[str, Any]:
-        return {"variance": math.ceil(steps**2)}
+        return {"variance": max(math.ceil(steps**2), LEAST_VARIANCE)}
 
     @property
     def answered_as(self) -> str:
