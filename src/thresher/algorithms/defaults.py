@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from thresher.privacy.arrays import Floats
 from thresher.privacy.budget import Adjacency, Budget, is_whole
 from thresher.vaults.problem import LinearProblem
@@ -15,6 +17,7 @@ __all__ = [
     "check_positive",
     "check_ridge",
     "check_rounds",
+    "clip_levels",
     "gradient_clip",
     "guess_loss",
     "largest_residual",
@@ -112,3 +115,12 @@ def between_classes(gradient: Floats, problem: LinearProblem) -> Floats:
         return gradient
     by_column = problem.by_column(gradient)
     return problem.stacked(by_column - by_column.mean(axis=1, keepdims=True))
+
+
+FINER = 1.25  # ratio of neighbouring levels
+
+
+def clip_levels(highest: float, count: int, multiplier: float, n: int) -> tuple[Floats, float]:
+    """Levels for a near maximum, and what each costs in rows: as much as the noise may be off, so that noise does not
+    throw a clip far above the rows, and all of them together no more than a third of the rows."""
+    return highest * FINER ** -np.arange(count - 1, -1, -1.0), min(multiplier, n / (3 * count))

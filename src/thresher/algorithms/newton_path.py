@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from thresher.algorithms.defaults import largest_residual
+from thresher.algorithms.defaults import clip_levels, largest_residual
 from thresher.algorithms.gaussian_margins import centre_of, mean_curvature
 from thresher.algorithms.newton_errors import METHOD, STILL_MOVING, Answers, Errors, Pruning, Step
 from thresher.algorithms.quadratic import NoisyGram, as_many_as_pay, eliminate, inverse_root, ridge_for
@@ -30,9 +30,8 @@ from thresher.vaults import CentralVault
 
 __all__ = ["NewtonPath"]
 
-FINER, LEVELS = 1.25, (12, 42)  # ratio of neighbouring levels of a clip, and how many: up to four orders of magnitude
+LEVELS = 12, 42  # of a clip: up to four orders of magnitude
 MEDIANS, FEW_MEDIANS = 257, 33  # levels for the median of the targets; with few rows the noise tells no more apart
-PRICE = 1.0  # of a level, in noise scales: how far above the tail the noise may throw a clip
 ALLOWED = 4.0  # times the noise of a sum, in rows: clipping so many rows does as much harm as the noise
 ALLOWED_NORMS, ALLOWED_MEANS = 0.05, 0.1  # of the rows
 NOISE, NOISE_OF_CLASSES = 0.2, 0.03  # variance that the noise of a step may add to a margin, in units of the residual's
@@ -370,10 +369,9 @@ class NewtonPath:
         self, of: Of, highest: float, allowed: float, support: Indices | None = None, basis: Floats | None = None
     ) -> float:
         """Of as many levels as can be told apart: all of them together cost no more than a third of the rows."""
-        n, price = self.problem.n, PRICE * self.near.multiplier
-        count = int(np.clip(n / max(3 * price, 1e-9), *LEVELS))
-        levels = highest * FINER ** -np.arange(count - 1, -1, -1.0)
-        price = min(price, n / (3 * count))
+        n, multiplier = self.problem.n, self.near.multiplier
+        count = int(np.clip(n / max(3 * multiplier, 1e-9), *LEVELS))
+        levels, price = clip_levels(highest, count, multiplier, n)
         return self.vault.near_maximum(of, levels, min(allowed, n / 2), price, self.theta, self.near, support, basis)
 
     def _next(self, kind: type[Release]) -> Release:

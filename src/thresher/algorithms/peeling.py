@@ -8,7 +8,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from thresher.algorithms.defaults import check_positive, check_rounds, guess_loss, largest_residual, residual_clip
+from thresher.algorithms.defaults import (
+    check_positive,
+    check_rounds,
+    clip_levels,
+    guess_loss,
+    largest_residual,
+    residual_clip,
+)
 from thresher.privacy.arrays import Floats, Indices
 from thresher.privacy.budget import Budget
 from thresher.privacy.conversions import zcdp_rho
@@ -36,7 +43,7 @@ MEDIANS = np.linspace(-1, 1, 257)  # of targets, in units of their radius
 STEPS = np.append(0.0, 2.0 ** np.arange(-4, 3))  # times the last step
 SCALES = (2.0**-8, 2.0**3)  # of steps, over the first
 KEPT = np.linspace(0.0, 1.0, 5)  # of the coefficients in the end
-FINER, LEVELS = 1.25, 30  # ratio of neighbouring levels of a clip, and how many
+LEVELS = 30  # of a clip
 ALLOWED = 4.0  # times the noise of a sum, in rows
 EVIDENCE = 3.0  # times what the noise of a step does to a value: what is less is dropped
 WIDER = 4.5  # times the square of a residual's clip is the most that a row's loss may count: half of (3 R)^2
@@ -212,8 +219,7 @@ def _worth_clipping(problem: LinearProblem, values: Release) -> float:
 def _clip(vault: CentralVault, theta: Floats, release: Release, allowed: float) -> float:
     """What about so many residuals exceed."""
     problem = vault.problem
-    levels = largest_residual(problem) * FINER ** -np.arange(LEVELS - 1, -1, -1.0)
-    price = min(release.multiplier, problem.n / (3 * LEVELS))
+    levels, price = clip_levels(largest_residual(problem), LEVELS, release.multiplier, problem.n)
     return vault.near_maximum("residuals", levels, min(allowed, problem.n / 2), price, theta, release)
 
 

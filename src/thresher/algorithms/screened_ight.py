@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from thresher.algorithms.defaults import between_classes, largest_residual
+from thresher.algorithms.defaults import between_classes, clip_levels, largest_residual
 from thresher.algorithms.lazy_descent import LazyWalk
 from thresher.algorithms.newton import INWARD, part_of, strength_of
 from thresher.privacy.arrays import Floats
@@ -25,18 +25,15 @@ from thresher.vaults.problem import LinearProblem
 __all__ = ["ScreenedIGHT"]
 
 ROUNDS, GROWTH = 15, 1.05  # every round has so many times the budget of the one before: its clip is smaller
-MARGIN, MARGIN_OF_CLASSES, FLOOR = (
-    1.0,
-    0.6,
-    0.5,
-)  # of what the walk allows the noise (several classes err more often), and drops
+MARGIN, MARGIN_OF_CLASSES = 1.0, 0.6  # of what the walk allows the noise: several classes err more often
+FLOOR = 0.5  # of what the walk drops
 LOOKED_AT, FEWEST = 10, 1000  # times as many columns are looked at as a model may have, and at least so many
 MEANS, INTERCEPTS = 0.15, 0.05  # of what starts and clips leave: the means of all columns, and mean residuals
 START_ERROR, START = 30.0, (0.02, 0.1)  # shares of classes may be off by so many rows in n sqrt(2 rho); the least and
 # largest part of the budget for them
 CLIP_ERROR, CLIP = 20.0, (0.002, 0.01)  # the same of each clip
 LARGER = 2.0  # residuals than that of the longest row at the clip are clipped where their mean is asked
-FINER, LEVELS, PRICE = 1.25, 30, 1.0  # ratio of neighbouring levels of a clip, how many, what one costs in noise scales
+LEVELS = 30  # of a clip
 ALLOWED, MOST_CLIPPED, LONG_ROWS = 4.0, 0.4, 0.05  # clipping so many times the noise of a sum, in rows, does as much
 # harm as the noise; never more than this part of the rows, and of rows by their norm this one
 
@@ -196,9 +193,7 @@ class _Screened:
     def _near_maximum(
         self, of: Literal["row norms", "gradient norms"], highest: float, allowed: float, theta: Floats
     ) -> float:
-        """All levels together cost no more than a third of the rows."""
-        levels = highest * FINER ** -np.arange(LEVELS - 1, -1, -1.0)
-        price = min(PRICE * self.near.multiplier, self.n / (3 * LEVELS))
+        levels, price = clip_levels(highest, LEVELS, self.near.multiplier, self.n)
         return self.vault.near_maximum(of, levels, min(allowed, self.n / 2), price, theta, self.near, self.support)
 
     @property
